@@ -1,0 +1,36 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+BIN    := .venv/bin
+READY  := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format clean
+
+help:  ## List these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "spinal needs Python 3.10 or newer; point to one with: make PYTHON=python3.11"; exit 2; }
+	@$(PYTHON) -m venv .venv \
+		|| { rm -rf .venv; echo "No virtual environment could be made; on Debian: apt install python3-venv"; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## Run the demonstration (needs no download)
+	$(BIN)/spinal demo
+
+test: $(READY)  ## Run the tests, two at a time
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+
+check: $(READY)  ## Lint and type-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove the virtual environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

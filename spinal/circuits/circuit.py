@@ -1,0 +1,279 @@
+"""A circuit: leaves, layers of products and sums, one root for each class, a class prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from spinal.circuits import queries, storage
+from spinal.circuits.dropout import dropout_moments
+from spinal.circuits.leaves import NormalLeaves
+from spinal.circuits.sums import Layer, log_sum, log_value
+from spinal.errors import StructureError
+
+#: Points evaluated at a time: enough for the matrix products, few enough for the caches.
+CHUNK = 256
+
+SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What depends on the parameters alone, computed once for all points of a call."""
+
+    natural: tuple[Tensor, Tensor]
+    weights: list[Tensor]
+    log_prior: Tensor
+
+
+class Circuit(nn.Module):
+    r"""A sum-product network over D real variables and a class, :math:`p(z, c) = p(c)\, p(z \mid c)`.
+
+    NaN in the input is a missing variable, and is integrated out: exactly, at no cost.
+
+    Args:
+        leaves: regions of variables.
+        layers: products and sums; the last one is the root, a dense sum for each class.
+        leaf_dropout: the rate at which `log_posterior` with ``masks`` (and training, unless told
+            otherwise) drops variables. A dropped variable is a missing one.
+
+    Raises:
+        StructureError: if the structure is not decomposable and complete, or leaves a variable out.
+    """
+
+    def __init__(
+        self, leaves: NormalLeaves, layers: Sequence[Layer], *, leaf_dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if not 0 <= leaf_dropout < 1:
+            raise StructureError(f"leaf_dropout must be in [0, 1), not {leaf_dropout}")
+        self.leaves = leaves
+        self.layers = nn.ModuleList(layers)
+        self.classes = layers[-1].sum.outputs
+        self.leaf_dropout = leaf_dropout
+        self.prior_logits = nn.Parameter(torch.zeros(self.classes))
+        self.prove()
+
+    @property
+    def features(self) -> int:
+        """D, the number of variables."""
+        return self.leaves.features
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that build this structure anew (kept beside the weights by `save`)."""
+        raise NotImplementedError
+
+    def prove(self) -> None:
+        """Check, from the scopes up, that this is a probability model over all its variables.
+
+        Raises:
+            StructureError: if a product shares a variable between factors (not decomposable), a sum
+                mixes different scopes (not complete), or a variable is reached by no root.
+        """
+        scopes = self.leaves.scopes()
+        for layer in self.layers:
+            scopes = layer.scopes(scopes)
+        if scopes.shape[:2] != (1, 1):
+            raise StructureError("the last layer must be a dense sum: one root for each class")
+        lost = (~scopes[0, 0]).nonzero().flatten().tolist()
+        if lost:
+            raise StructureError(f"variables {lost} are reached by no root")
+
+    # Densities
+
+    def forward(self, z: Tensor, keep: Tensor | None = None) -> Tensor:
+        """The joint density ``log p(z, c)``.
+
+        Args:
+            z: ``[N, D]``; NaN is missing.
+            keep: ``[N, D]`` or ``[1, D]`` booleans; False drops a variable (marginalises it).
+
+        Returns:
+            ``[N, C]``.
+        """
+        by_class, common = self.class_values(z, keep)
+        return by_class + common[:, None]
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """The density ``log p(z)`` of ``z [N, D]``: ``[N]``."""
+        by_class, common = self.class_values(z)
+        return by_class.logsumexp(1) + common
+
+    def log_posterior(
+        self,
+        z: Tensor,
+        *,
+        masks: int | None = None,
+        dropout: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The class probabilities ``log p(c | z)``.
+
+        Args:
+            z: ``[N, D]``; NaN is missing.
+            masks: draw this many sets of dropped variables. Set k is the same for every point: one
+                sample of the model, as BALD and BatchBALD need it.
+            dropout: the rate for ``masks``; `leaf_dropout` unless given.
+
+        Returns:
+            ``[N, C]``, or ``[N, masks, C]``.
+        """
+        if masks is None:
+            return self.class_values(z)[0].log_softmax(1)
+        rate = self.leaf_dropout if dropout is None else dropout
+        keep = draw_kept((masks, self.features), rate, generator).to(z.device)
+        theta = self.evaluate()
+        return torch.stack([self.class_values(z, k[None], theta)[0] for k in keep], 1).log_softmax(2)
+
+    def dropout_posterior(
+        self, z: Tensor, dropout: float | None = None, *, on: str = "leaves"
+    ) -> tuple[Tensor, Tensor]:
+        """Mean and variance ``[N, C]`` of ``p(c | z)`` under dropout, in one pass.
+
+        An approximation: see `spinal.circuits.dropout`.
+        """
+        return dropout_moments(self, z, self.leaf_dropout if dropout is None else dropout, on=on)
+
+    def class_values(
+        self, z: Tensor, keep: Tensor | None = None, theta: Evaluated | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """``log p(z, c)`` in two parts, ``[N, C]`` and ``[N]``, to be added.
+
+        The second is common to all classes. It may be so large that the sum would no longer tell
+        the classes apart in float32; posteriors are made from the first part alone.
+        """
+        if z.ndim != 2 or z.size(1) != self.features:
+            raise StructureError(f"expected [N, {self.features}] features, got {list(z.shape)}")
+        theta = theta or self.evaluate()
+        z = z.to(self.prior_logits.dtype)
+        if not len(z):
+            return z.new_zeros(0, self.classes), z.new_zeros(0)
+        rows = [None] * len(z) if keep is None else keep.expand(len(z), -1)
+        parts = [
+            self._class_values(
+                z[i : i + CHUNK], None if keep is None else rows[i : i + CHUNK], theta
+            )
+            for i in range(0, len(z), CHUNK)
+        ]
+        by_class, common = zip(*parts, strict=True)
+        return torch.cat(by_class), torch.cat(common)
+
+    def _class_values(
+        self, z: Tensor, keep: Tensor | None, theta: Evaluated
+    ) -> tuple[Tensor, Tensor]:
+        log_p = self.leaves(z, keep, theta.natural)
+        if self.exact_logs:
+            top = self.product_values(log_p)[-1]
+            value = top.unsqueeze(-1) + self.layers[-1].sum.log_weights().view(
+                *top.shape[:2], 1, *theta.weights[-1].shape[1:]
+            )
+            by_class, common = value.logsumexp((0, 1, 3)), z.new_zeros(len(z))
+        else:
+            m = log_p.detach().amax(-1)
+            x = (log_p - m.unsqueeze(-1)).exp()
+            for layer, weights in zip(self.layers, theta.weights, strict=True):
+                x, m = layer(x, m, weights)
+            by_class, common = log_value(x, m)
+        return by_class + theta.log_prior, common
+
+    @property
+    def exact_logs(self) -> bool:
+        """Whether weights may vanish (no floor), so that the log domain is needed."""
+        return any(layer.sum.floor == 0 for layer in self.layers)
+
+    def evaluate(self) -> Evaluated:
+        """Normalise the parameters, for use with several calls."""
+        return Evaluated(
+            self.leaves.natural(),
+            [layer.sum.weights() for layer in self.layers],
+            self.prior_logits.log_softmax(0),
+        )
+
+    def product_values(self, log_p: Tensor, *, maximum: bool = False) -> list[Tensor]:
+        """The products below the sums of every layer, in the log domain: ``[A, B, N, I]`` each.
+
+        Args:
+            log_p: the values of the leaves.
+            maximum: let every sum take its largest term (for the most probable explanation).
+        """
+        values = [self.layers[0].product.combine(log_p, torch.add)]
+        for below, layer in zip(self.layers, self.layers[1:], strict=False):
+            s = log_sum(values[-1], below.sum.log_weights(), maximum=maximum)
+            values.append(layer.product.combine(s, torch.add))
+        return values
+
+    # Queries
+
+    def sample(
+        self,
+        n: int,
+        *,
+        given: Tensor | None = None,
+        classes: int | Tensor | None = None,
+        generator: torch.Generator | None = None,
+        return_classes: bool = False,
+    ) -> Any:
+        """Draw points exactly from the model, or from a conditional of it.
+
+        Args:
+            n: how many.
+            given: ``[D]`` or ``[n, D]``; what is known. NaN entries are drawn.
+            classes: a class, or ``[n]`` of them; drawn as well if not given.
+            return_classes: also return the classes ``[n]``.
+
+        Returns:
+            ``[n, D]``.
+        """
+        z = self.prior_logits.new_full((n, self.features), torch.nan)
+        if given is not None:
+            z = torch.as_tensor(given).to(z).expand(n, self.features).clone()
+        return queries.sample(self, z, classes, generator, return_classes)
+
+    def mpe(self, z: Tensor, *, classes: int | Tensor | None = None) -> Tensor:
+        """Fill the NaN entries of ``z [N, D]`` with (nearly) the most probable ones.
+
+        Every sum takes its best child, up and then down the circuit: the best single component of
+        the mixture that the circuit is. Finding the mode of the mixture itself is NP-hard.
+        """
+        return queries.most_probable(self, z.to(self.prior_logits.dtype), classes)
+
+    # Starts
+
+    def standardise(self, z: Tensor) -> None:
+        """Measure each variable in its own units, see `NormalLeaves.standardise`."""
+        self.leaves.standardise(z.to(self.leaves.location))
+
+    def start_from_data(self, z: Tensor) -> None:
+        """Put the leaves where the data are, see `NormalLeaves.start_from_data`."""
+        self.leaves.start_from_data(z.to(self.leaves.location))
+
+    @torch.no_grad()
+    def set_prior(self, probabilities: Tensor) -> None:
+        """Set the class prior ``[C]``; a class that never occurred keeps a little."""
+        self.prior_logits.copy_(probabilities.clamp_min(1e-6).log())
+
+    # Storage
+
+    def save(self, path: str | Path) -> None:
+        """Write weights and structure to one safetensors file: there whole, or not at all."""
+        storage.save(self, Path(path))
+
+    @classmethod
+    def load(cls: type[SomeCircuit], path: str | Path) -> SomeCircuit:
+        """Read what `save` wrote. Nothing is unpickled; a foreign file is refused."""
+        circuit = storage.load(Path(path))
+        if not isinstance(circuit, cls):
+            raise StructureError(f"{path} holds a {type(circuit).__name__}, not a {cls.__name__}")
+        return circuit
+
+
+def draw_kept(
+    shape: tuple[int, ...], dropout: float, generator: torch.Generator | None = None
+) -> Tensor:
+    """Booleans, True with probability ``1 - dropout``; drawn on the CPU, the same on any device."""
+    return torch.rand(shape, generator=generator) >= dropout

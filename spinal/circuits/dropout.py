@@ -1,0 +1,86 @@
+r"""Closed-form dropout uncertainty: the first two moments of a circuit under dropout, in one pass.
+
+Random masks make every node's value random. Mean and variance are pushed up the circuit, the
+children of a node taken as independent (``p`` the drop rate, ``q = 1 - p``):
+
+======================= ======================================= ===================================
+node                    mean                                    variance
+======================= ======================================= ===================================
+leaf, dropped           :math:`p + q L`                         :math:`p + q L^2 - (p + q L)^2`
+sum, children dropped   :math:`\sum w_i E_i`                    :math:`\frac1q \sum w_i^2 (V_i + p E_i^2)`
+sum                     :math:`\sum w_i E_i`                    :math:`\sum w_i^2 V_i`
+product                 :math:`\prod E_i`                       :math:`\prod (V_i + E_i^2) - \prod E_i^2`
+======================= ======================================= ===================================
+
+and the posterior :math:`A / B`, :math:`A = \pi_c S_c`, :math:`B = \sum_j \pi_j S_j`, by the delta
+method to second order. ``on="sums"`` drops the children of all sums but the roots (inverted
+dropout); ``on="leaves"`` drops leaves to the value 1, that is, marginalises them.
+
+**It is an approximation.** It is right where masks are independent for every edge, in a tree. Here
+products share children, and a dropped variable is dropped in all its leaves at once, so nodes are
+positively correlated and the variance comes out too small; the delta method adds an error of its
+own where the denominator varies much. `Circuit.log_posterior` with ``masks`` is the Monte-Carlo
+answer that it can be checked against.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from spinal.errors import StructureError
+
+if TYPE_CHECKING:
+    from spinal.circuits.circuit import Circuit
+
+
+@torch.no_grad()
+def dropout_moments(
+    spn: Circuit, z: Tensor, dropout: float, *, on: str = "leaves"
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the posterior under dropout, ``[N, C]`` each; ``z`` is ``[N, D]``.
+
+    Computed in float64: the variances of products are small differences of large numbers.
+    """
+    if on not in ("leaves", "sums"):
+        raise StructureError(f'dropout is on "leaves" or "sums", not {on!r}')
+    if not 0 <= dropout < 1:
+        raise StructureError(f"dropout must be in [0, 1), not {dropout}")
+    parts = [_moments(spn, part, dropout, on) for part in z.split(64)]
+    mean = torch.cat([m for m, _ in parts]) if parts else spn.class_values(z)[0]
+    return mean, torch.cat([v for _, v in parts]) if parts else mean.clone()
+
+
+def _moments(spn: Circuit, z: Tensor, p: float, on: str) -> tuple[Tensor, Tensor]:
+    first, second = spn.leaves.log_moments(z, p if on == "leaves" else 0.0)
+    m = first.amax(-1, keepdim=True)
+    mean, square = (first - m).exp(), (second - 2 * m).exp()
+    q = 1 - p if on == "sums" else 1.0
+    for layer in spn.layers:
+        mean, square = (layer.product.combine(x, torch.mul) for x in (mean, square))
+        m = layer.product.combine(m, torch.add)
+        variance = (square - mean**2).clamp_min(0)
+        w = layer.sum.weights().double()
+        keep = 1.0 if layer.sum.over_cells else q
+        variance = _mix(variance + (1 - keep) * mean**2, w**2) / keep
+        mean = _mix(mean, w)
+        top = mean.amax(-1, keepdim=True)
+        mean, variance, m = mean / top, variance / top**2, m + top.log()
+        square = variance + mean**2
+    scale = (m - m.amax((0, 1))).exp()
+    prior = spn.prior_logits.double().softmax(0)
+    a = (mean * scale).sum((0, 1)) * prior
+    var_a = (variance * scale**2).sum((0, 1)) * prior**2
+    b, var_b = a.sum(1, keepdim=True), var_a.sum(1, keepdim=True)
+    # Cov(A, B) = Var(A): the classes are taken as independent.
+    posterior = a / b
+    expected = posterior - var_a / b**2 + var_b * a / b**3
+    spread = (var_a - 2 * var_a * posterior + var_b * posterior**2) / b**2
+    dtype = spn.prior_logits.dtype
+    return expected.to(dtype), spread.clamp_min(0).to(dtype)
+
+
+def _mix(x: Tensor, w: Tensor) -> Tensor:
+    return torch.bmm(x.flatten(0, 1), w).view(*x.shape[:-1], -1)

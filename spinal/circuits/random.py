@@ -1,0 +1,100 @@
+"""Random SPNs: for features that lie on no grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from spinal.circuits.circuit import Circuit
+from spinal.circuits.leaves import NormalLeaves
+from spinal.circuits.products import Pairs, Product
+from spinal.circuits.sums import WEIGHT_FLOOR, Layer, Sum
+from spinal.errors import StructureError
+
+
+class RandomSPN(Circuit):
+    """A random tensorised SPN (RAT-SPN, Peharz et al., 2019), with depthwise products.
+
+    Each repetition splits the variables at random into two halves, those again, and so on; regions
+    at the bottom hold factorised normals. A region is the product of its two halves, channel by
+    channel, and sums mix the channels; the roots mix the repetitions.
+
+    Args:
+        features: D, the number of variables.
+        classes: C, the number of classes.
+        depth: how often the variables are split: ``2^depth`` leaf regions in each repetition.
+            At most ``log2 D``.
+        repetitions: independent random splits.
+        leaves: components of each leaf region.
+        sums: channels of every sum layer.
+        scale, learn_scale, min_scale, location_spread: see `NormalLeaves`.
+        weight_spread, weight_floor: see `Sum`.
+        leaf_dropout: see `Circuit`.
+        seed: of the splits and of the random start.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int = 10,
+        *,
+        depth: int | None = None,
+        repetitions: int = 8,
+        leaves: int = 16,
+        sums: int = 16,
+        scale: float = 1.0,
+        learn_scale: bool = False,
+        min_scale: float = 0.1,
+        location_spread: float = 1.0,
+        weight_spread: float = 1.0,
+        weight_floor: float = WEIGHT_FLOOR,
+        leaf_dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        deepest = features.bit_length() - 1
+        depth = min(4, deepest) if depth is None else depth
+        if features < 1 or repetitions < 1 or not 0 <= depth <= deepest:
+            raise StructureError(
+                f"{features} features can be split 0 to {max(deepest, 0)} times, in 1 or more "
+                f"repetitions; got depth={depth}, repetitions={repetitions}"
+            )
+        self._config = {
+            "features": features, "classes": classes, "depth": depth, "repetitions": repetitions,
+            "leaves": leaves, "sums": sums, "scale": scale, "learn_scale": learn_scale,
+            "min_scale": min_scale, "location_spread": location_spread,
+            "weight_spread": weight_spread, "weight_floor": weight_floor,
+            "leaf_dropout": leaf_dropout, "seed": seed,
+        }  # fmt: skip
+        generator = torch.Generator().manual_seed(seed)
+        shuffled = [torch.randperm(features, generator=generator) for _ in range(repetitions)]
+        regions = torch.stack([_cut(order, 2**depth) for order in shuffled])
+        leaf_layer = NormalLeaves(
+            regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
+            location_spread=location_spread, generator=generator,
+        )  # fmt: skip
+        layers, cells, inputs = [], leaf_layer.cells, leaves
+        for level in range(depth + 1):
+            last = level == depth
+            product = Product([Pairs(1, "valid")] if level else [])
+            cells = product.grid(cells)
+            outputs = classes if last else sums
+            weighted = Sum(
+                cells, inputs, outputs, over_cells=last, floor=weight_floor, spread=weight_spread,
+                generator=generator,
+            )  # fmt: skip
+            layers.append(Layer(product, weighted))
+            inputs = outputs
+        super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
+
+    def config(self) -> dict[str, Any]:
+        return dict(self._config)
+
+
+def _cut(order: torch.Tensor, parts: int) -> torch.Tensor:
+    """Cut a permutation into nearly equal parts ``[parts, V]``, the shorter ones ending in -1.
+
+    Cutting a random order is splitting it at random into halves, and those again.
+    """
+    rows = order.tensor_split(parts)
+    return torch.stack([torch.nn.functional.pad(r, (0, len(rows[0]) - len(r)), value=-1) for r in rows])

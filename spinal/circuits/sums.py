@@ -1,0 +1,211 @@
+r"""Sum nodes, and the fused product-and-sum that spends nearly all of the time.
+
+Values travel up the circuit as a pair: ``x [A, B, N, C]`` in the linear domain and a log-scale
+``m [A, B, N]`` shared by the channels of a cell, the value being :math:`x e^m`. A layer computes
+
+.. math::
+    p_i = \prod_{j \in \text{children}} x_{ji}, \quad t = \max_i p_i, \quad
+    s_o = \sum_i w_{io}\, p_i / t, \quad m' = \sum_j m_j + \log t .
+
+No exponential or logarithm of a large array is taken, and nothing underflows: weights have a floor
+that is part of the model, :math:`w = (1 - \epsilon)\,\mathrm{softmax}(\theta) + \epsilon / n`, so
+:math:`\epsilon / n \le s_o \le 1`, and a product of four such values stays far above the smallest
+float32. What is lost to rounding is relative to numbers of one sign: nothing cancels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from spinal.circuits.products import Product
+from spinal.errors import StructureError
+
+#: Share of each sum that is spread evenly over its children. Small enough not to be felt, large
+#: enough for float32: (1e-6 / 4096)^4 is about 1e-39, and sums that feed products have <= 64 inputs.
+WEIGHT_FLOOR = 1e-6
+
+
+class Sum(nn.Module):
+    """Weighted sums over the channels of a cell, each cell with weights of its own.
+
+    Args:
+        cells: the grid ``(A, B)``.
+        inputs, outputs: channels below and above.
+        over_cells: sum over the cells as well, with one distribution over all ``A B C`` inputs
+            (dense: the root of each class); otherwise one distribution for each cell (local).
+        floor: the smallest share of the weight that goes to all children evenly. With 0, weights
+            may vanish, and the circuit is evaluated in the log domain: exact, and much slower.
+        spread: standard deviation of the logits at the start. It breaks the symmetry between
+            channels; near 0, training stays close to where all channels are the same.
+    """
+
+    def __init__(
+        self,
+        cells: tuple[int, int],
+        inputs: int,
+        outputs: int,
+        *,
+        over_cells: bool = False,
+        floor: float = WEIGHT_FLOOR,
+        spread: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0 <= floor < 1:
+            raise StructureError(f"weight_floor must be in [0, 1), not {floor}")
+        self.cells, self.inputs, self.outputs = cells, inputs, outputs
+        self.over_cells, self.floor = over_cells, floor
+        start = torch.randn(cells[0] * cells[1], inputs, outputs, generator=generator)
+        self.logits = nn.Parameter(spread * start)
+
+    @property
+    def fan_in(self) -> int:
+        """The number of children of each sum."""
+        return self.inputs * (self.logits.size(0) if self.over_cells else 1)
+
+    def weights(self) -> Tensor:
+        """``[A B, inputs, outputs]``; sums to 1 over the inputs (and the cells, if it is dense)."""
+        if self.over_cells:
+            w = self.logits.flatten(0, 1).softmax(0).view_as(self.logits)
+        else:
+            w = self.logits.softmax(1)
+        return w if self.floor == 0 else w * (1 - self.floor) + self.floor / self.fan_in
+
+    def log_weights(self) -> Tensor:
+        """The logarithm of `weights`, without underflow where there is no floor."""
+        if self.floor:
+            return self.weights().log()
+        if self.over_cells:
+            return self.logits.flatten(0, 1).log_softmax(0).view_as(self.logits)
+        return self.logits.log_softmax(1)
+
+    @torch.no_grad()
+    def set_weights(self, weights: Tensor) -> None:
+        """Choose the logits so that `weights` returns these, ``[A B, inputs, outputs]``.
+
+        Raises:
+            StructureError: if they are not distributions over the inputs, or lie below the floor.
+        """
+        total = weights.sum((0, 1) if self.over_cells else 1)
+        if weights.shape != self.logits.shape or (weights < 0).any():
+            raise StructureError(
+                f"weights must be non-negative, of shape {tuple(self.logits.shape)}"
+            )
+        if not torch.allclose(total, torch.ones_like(total), atol=1e-4):
+            raise StructureError("the weights of every sum must add up to 1")
+        above = (weights - self.floor / self.fan_in) / (1 - self.floor)
+        if (above < 0).any():
+            raise StructureError(
+                f"weights below the floor of {self.floor / self.fan_in:.1e}; "
+                "build the circuit with a smaller weight_floor"
+            )
+        self.logits.copy_(above.log().clamp_min(torch.finfo(above.dtype).min / 4))
+
+    def scopes(self, children: Tensor) -> Tensor:
+        """The scopes ``[A, B, D]`` (``[1, 1, D]`` if dense) of the sums, from their children's.
+
+        Raises:
+            StructureError: if a sum would have children of different scopes: the proof that the
+                layer is complete. Channels of one cell always share their scope.
+        """
+        if not self.over_cells:
+            return children
+        first = children[:1, :1]
+        if not bool((children == first).all()):
+            raise StructureError("not complete: the children of a root differ in their variables")
+        return first
+
+    def extra_repr(self) -> str:
+        kind = "dense" if self.over_cells else "local"
+        return f"{kind}, cells={self.cells}, {self.inputs} -> {self.outputs}, floor={self.floor}"
+
+
+class Layer(nn.Module):
+    """Products of cells, then sums over the channels of each product cell."""
+
+    def __init__(self, product: Product, sum: Sum) -> None:
+        super().__init__()
+        self.product, self.sum = product, sum
+
+    def forward(self, x: Tensor, m: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """``x [A, B, N, C], m [A, B, N] -> [A', B', N, C'], [A', B', N]``; see the module's head."""
+        s, m = _ProductSum.apply(x, m, weights, self.product)
+        return s, m
+
+    def scopes(self, children: Tensor) -> Tensor:
+        """Prove the layer decomposable and complete; return its scopes."""
+        return self.sum.scopes(self.product.scopes(children))
+
+
+class _ProductSum(torch.autograd.Function):
+    r"""One layer with its backward pass by hand.
+
+    The scale is a gauge: the value :math:`s e^m` does not depend on the choice of ``t``, so ``t`` and
+    ``m`` are constants to differentiation, and every derivative runs through ``s`` alone. With
+    :math:`\bar s` the derivative by ``s``,
+
+    .. math::
+        \bar w = \hat p^\top \bar s, \qquad f = (\bar s\, w^\top) \odot \hat p, \qquad
+        \bar x_j = \Big(\sum_{\text{products of } j} f\Big) / x_j ,
+
+    where :math:`\hat p = p / t`: a product passes the same flow
+    :math:`f = \partial L / \partial \log p` to all its children.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, m: Tensor, weights: Tensor, product: Product
+    ) -> tuple[Tensor, Tensor]:
+        p = product.combine(x, torch.mul)
+        if product.pairs:
+            top = p.amax(-1, keepdim=True)
+            p.mul_(top.reciprocal())
+            m = product.combine(m, torch.add).add_(top.squeeze(-1).log_())
+        s = torch.bmm(p.flatten(0, 1), weights).view(*p.shape[:-1], weights.size(-1))
+        ctx.product = product
+        ctx.save_for_backward(x, p, weights)
+        ctx.mark_non_differentiable(m)
+        return s, m
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, ds: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, p, weights = ctx.saved_tensors
+        ds = ds.flatten(0, 1)
+        dx = dw = None
+        if ctx.needs_input_grad[2]:
+            dw = torch.bmm(p.flatten(0, 1).transpose(1, 2), ds)
+        if ctx.needs_input_grad[0]:
+            dx = torch.bmm(ds, weights.transpose(1, 2)).view_as(p)
+            if ctx.product.pairs:
+                flow = ctx.product.spread(dx.mul_(p), (x.size(0), x.size(1)), torch.add)
+                dx = flow.div_(x)
+        return dx, None, dw, None
+
+
+def log_value(x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
+    """Add the cells up: ``x [A, B, N, C], m [A, B, N] -> [N, C], [N]``, the value ``log x + m``.
+
+    The common scale is kept apart. For points far from all data it runs to -1e8 and more, where
+    float32 could no longer tell one class from another.
+    """
+    x, m = x.flatten(0, 1), m.flatten(0, 1)
+    top = m.amax(0)
+    return torch.logsumexp(x.log() + (m - top).unsqueeze(-1), dim=0), top
+
+
+def log_sum(p: Tensor, log_weights: Tensor, *, maximum: bool = False) -> Tensor:
+    """The sums of a layer in the log domain: ``p [A, B, N, I] -> [A, B, N, O]``.
+
+    Exact for any weights, and slow: it visits every edge for every point. ``maximum`` takes the
+    largest term in place of the sum.
+    """
+    w = log_weights.view(*p.shape[:2], 1, p.size(-1), -1)
+    # In pieces of about 2^22 edges, so that memory does not grow with the number of points.
+    step = max(1, 2**22 // log_weights.numel())
+    reduce = torch.amax if maximum else torch.logsumexp
+    return torch.cat([reduce(q.unsqueeze(-1) + w, dim=-2) for q in p.split(step, dim=2)], dim=2)

@@ -1,0 +1,21 @@
+"""Errors that tell the user what was wrong, where, and what to do."""
+
+
+class SpinalError(Exception):
+    """Base of every error that spinal raises on purpose; the command line prints it on one line."""
+
+
+class StructureError(SpinalError, ValueError):
+    """A circuit that cannot be built, or would not be a probability model if it were."""
+
+
+class FileFormatError(SpinalError, ValueError):
+    """A file that is not what it should be: truncated, corrupt, or not one of ours."""
+
+
+class DataError(SpinalError, ValueError):
+    """Data that are not there, or cannot be used as they are."""
+
+
+class LabelError(SpinalError, ValueError):
+    """An answer that cannot be taken: for an unknown point, of an unknown class, or contradictory."""
