@@ -1,0 +1,217 @@
+"""Datasets by name: found on disk, downloaded, or built in."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from spinal.data.download import download as fetch
+from spinal.data.formats import Part
+from spinal.data.published import DIGITS, PUBLISHED, Published
+from spinal.data.search import find, missing, own_folder
+from spinal.data.splits import shuffled, stratify
+from spinal.errors import DataError, FileFormatError
+
+BUILT_IN = "digits"
+DIGITS_TEST = 500  # 50 of each class
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Images with labels, in the predefined training and test parts.
+
+    Attributes
+    ----------
+    train_images, test_images
+        uint8 arrays [N, H, W, C], some of them memory-mapped: read them in batches.
+    train_labels, test_labels
+        int64 arrays [N], indices into ``classes``.
+    classes
+        Names of the classes.
+    source
+        Where it was found.
+    extras
+        Other arrays [N] of its files, by name, such as ``test_certain``.
+    """
+
+    name: str
+    train_images: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    source: str
+    extras: Mapping[str, NDArray] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}, train {self.train_images.shape}, "
+            f"test {self.test_images.shape}, {len(self.classes)} classes, from {self.source})"
+        )
+
+
+@dataclass(frozen=True)
+class DatasetRow:
+    """What is known of a dataset before it is read.
+
+    ``format`` is None and ``source`` empty where it was not found; ``missing`` then names the files
+    to put into ``folder``. ``problem`` says what is wrong with those that are there.
+    """
+
+    name: str
+    title: str
+    source: str
+    format: str | None
+    train_shape: tuple[int, ...]
+    test_shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    folder: str = ""
+    missing: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Names that `load_dataset` knows, the default one first."""
+    return (BUILT_IN, *PUBLISHED)
+
+
+def load_dataset(
+    name: str = BUILT_IN, data_dir: str | Path | None = None, download: bool = True
+) -> Dataset:
+    """Load a dataset by name.
+
+    It is looked for in ``data_dir``, in the folder that the environment variable ``SPINAL_DATA``
+    names, in Debian's folder of datasets, and in the user's cache. If it is nowhere, it is
+    downloaded into the first of these that is named, or else into the cache. Files are checked in
+    full before use.
+
+    Parameters
+    ----------
+    name
+        "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn".
+    data_dir
+        Where to look first.
+    download
+        Whether to download what was not found.
+
+    Raises
+    ------
+    DataError
+        If the name is unknown, or the dataset is not there and cannot be downloaded.
+    FileFormatError
+        If a file is truncated, corrupt, or not what its name says.
+    """
+    name = _known_name(name)
+    if name == BUILT_IN:
+        return _load_digits()
+    entry = PUBLISHED[name]
+    found = find(entry, data_dir)
+    if found is None:
+        if not download:
+            folder, names = missing(entry, data_dir)
+            raise DataError(
+                f"{entry.title} was not found: put {', '.join(names)} into {folder} "
+                f"(from {entry.downloads[0].url.rsplit('/', 1)[0]}), or allow the download"
+            )
+        for item in entry.downloads:
+            target = own_folder(data_dir) / entry.folders[0] / item.filename
+            fetch(item.url, target, item.md5)
+        found = find(entry, data_dir)
+        assert found is not None  # what a download brings is one of the layouts
+    train, test = found.layout.read(found.files)
+    where = f"{found.folder} ({found.layout.format}"
+    _check_part(entry, train, entry.train_shape, f"{where}, training part)")
+    _check_part(entry, test, entry.test_shape, f"{where}, test part)")
+    extras = {f"train_{key}": value for key, value in train.extras.items()}
+    extras |= {f"test_{key}": value for key, value in test.extras.items()}
+    return Dataset(
+        name=entry.name,
+        train_images=train.images,
+        train_labels=train.labels,
+        test_images=test.images,
+        test_labels=test.labels,
+        classes=entry.classes,
+        source=str(found.folder),
+        extras=extras,
+    )
+
+
+def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
+    """What is there and what is missing, by the names and sizes of files: nothing is read."""
+    digits = DatasetRow(
+        name=BUILT_IN,
+        title="Optical digits",
+        source="built in",
+        format="scikit-learn",
+        train_shape=(1_797 - DIGITS_TEST, 8, 8, 1),
+        test_shape=(DIGITS_TEST, 8, 8, 1),
+        classes=DIGITS,
+    )
+    return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values())]
+
+
+def _row(entry: Published, data_dir: str | Path | None) -> DatasetRow:
+    row = DatasetRow(
+        name=entry.name,
+        title=entry.title,
+        source="",
+        format=None,
+        train_shape=entry.train_shape,
+        test_shape=entry.test_shape,
+        classes=entry.classes,
+    )
+    found = find(entry, data_dir)
+    if found is None:
+        folder, names = missing(entry, data_dir)
+        return replace(row, folder=str(folder), missing=names)
+    return replace(
+        row,
+        source=str(found.folder),
+        format=found.layout.format,
+        folder=str(found.folder),
+        problem="; ".join(found.wrong_sizes()),
+    )
+
+
+def _known_name(name: str) -> str:
+    plain = name.lower().replace("_", "-")
+    plain = {"fashionmnist": "fashion-mnist", "cifar10": "cifar-10"}.get(plain, plain)
+    if plain in dataset_names():
+        return plain
+    close = difflib.get_close_matches(plain, dataset_names(), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(dataset_names())}"
+    raise DataError(f"no dataset {name!r}: {hint}")
+
+
+def _check_part(entry: Published, part: Part, shape: tuple[int, ...], where: str) -> None:
+    if part.images.shape != shape:
+        raise FileFormatError(f"{where}: images of shape {part.images.shape}, expected {shape}")
+    low, high = int(part.labels.min()), int(part.labels.max())
+    if low < 0 or high >= len(entry.classes):
+        raise FileFormatError(
+            f"{where}: labels from {low} to {high}, expected 0 to {len(entry.classes) - 1}"
+        )
+
+
+def _load_digits() -> Dataset:
+    """scikit-learn's digits, 8 x 8; the test part is a fixed random draw of 50 from each class."""
+    images, labels = load_digits(return_X_y=True)
+    images = np.rint(images * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8, 1)
+    labels = labels.astype(np.int64)
+    order = stratify(shuffled(len(labels), 0), labels)
+    test, train = np.sort(order[:DIGITS_TEST]), np.sort(order[DIGITS_TEST:])
+    return Dataset(
+        name=BUILT_IN,
+        train_images=images[train],
+        train_labels=labels[train],
+        test_images=images[test],
+        test_labels=labels[test],
+        classes=DIGITS,
+        source="built in",
+    )

@@ -1,0 +1,237 @@
+"""Images in files, of any size and mode, as points of one shape."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from rich.console import Console
+from rich.progress import track
+
+from spinal.data.points import Skipped
+from spinal.errors import DataError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+FORMATS = ("PNG", "JPEG", "WEBP")
+CACHE_BYTES = 1 << 30
+MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
+
+Fit = Literal["crop", "pad", "stretch"]
+Check = Literal["pixels", "header"]
+T = TypeVar("T")
+
+
+def _scale_crop(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    return ImageOps.fit(image, size, Image.Resampling.BILINEAR)
+
+
+def _scale_pad(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    return ImageOps.pad(image, size, Image.Resampling.BILINEAR)
+
+
+def _scale_stretch(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    return image.resize(size, Image.Resampling.BILINEAR)
+
+
+SCALE: dict[str, Callable[[Image.Image, tuple[int, int]], Image.Image]] = {
+    "crop": _scale_crop,
+    "pad": _scale_pad,
+    "stretch": _scale_stretch,
+}
+
+
+def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
+    """Make an image 8-bit grey (1 channel) or RGB (3), whatever it was, on a white background."""
+    if image.mode.startswith("I"):
+        # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale.
+        image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+    elif image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("L" if channels == 1 else "RGB")
+
+
+def decode(
+    path: Path,
+    size: tuple[int, int],
+    channels: int = 3,
+    fit: Fit = "crop",
+    max_pixels: int = MAX_PIXELS,
+) -> NDArray[np.uint8]:
+    """Read one image as a uint8 array [H, W, C], upright, scaled to ``size`` = (H, W)."""
+    height, width = size
+    with Image.open(path, formats=FORMATS) as opened:
+        check_pixels(opened, max_pixels)
+        # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
+        # The mode stays: greyscale by way of draft and by way of convert round differently.
+        opened.draft(None, (2 * max(size), 2 * max(size)))
+        image = flatten_mode(ImageOps.exif_transpose(opened), channels)
+        pixels = np.asarray(SCALE[fit](image, (width, height)))
+    return pixels.reshape(height, width, channels)
+
+
+def check_pixels(image: Image.Image, max_pixels: int) -> None:
+    """Refuse an image, of which only the header has been read, that is too large to decode."""
+    if image.width * image.height > max_pixels:
+        raise DataError(f"{image.width} x {image.height} pixels, more than {max_pixels:,}")
+
+
+class ImageFiles:
+    """Points that are image files: decoded in threads when a batch asks for them.
+
+    Files that cannot be read get no index; they are listed in ``skipped``.
+
+    Parameters
+    ----------
+    paths
+        The files, PNG, JPEG or WebP, in the order of their indices.
+    size
+        (H, W) of every image after scaling; one number for squares.
+    channels
+        3 for RGB, 1 for grey.
+    fit
+        How an image of another shape gets there: "crop" its longer side, "pad" its shorter side
+        with black, or "stretch".
+    check
+        How files are found to be unreadable, once, at the start: "pixels" decodes each one,
+        "header" looks only at its first bytes, and a batch with a file that is damaged further on
+        raises.
+    cache
+        Whether to keep decoded images in memory: a pool is read once a round. By default, if all of
+        them together take less than 1 GiB.
+    threads
+        How many to decode with; by default, as many as there are processors.
+    max_pixels
+        Larger images are refused before they are decoded.
+
+    Attributes
+    ----------
+    paths
+        The N files that can be read.
+    shape
+        (N, H, W, C).
+    kept
+        int64 array [N]: where each of them stood among the paths that were given.
+    skipped
+        The other files, and why.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        size: int | tuple[int, int] = 32,
+        channels: int = 3,
+        fit: Fit = "crop",
+        check: Check = "pixels",
+        cache: bool | None = None,
+        threads: int | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        height, width = (size, size) if isinstance(size, int) else size
+        if min(height, width) < 1:
+            raise DataError(f"images of {height} x {width} pixels: give a size of at least 1")
+        if channels not in (1, 3):
+            raise DataError(f"{channels} channels: give 1 (grey) or 3 (RGB)")
+        if fit not in SCALE:
+            raise DataError(f"fit={fit!r}: give one of {', '.join(SCALE)}")
+        if check not in ("pixels", "header"):
+            raise DataError(f"check={check!r}: give 'pixels' or 'header'")
+        self.threads = threads or os.cpu_count() or 1
+        self._max_pixels = max_pixels
+        self._decode = partial(
+            decode, size=(height, width), channels=channels, fit=fit, max_pixels=max_pixels
+        )
+        shape = (len(paths), height, width, channels)
+        if cache is None:
+            cache = math.prod(shape) < CACHE_BYTES
+        # Memory that has not been touched yet costs nothing.
+        self._cache = np.empty(shape, np.uint8) if cache else None
+        self._cached = np.zeros(len(paths), bool)
+        self.paths: tuple[Path, ...] = ()
+        self.kept, self.skipped = self._check(paths, check)
+        self.paths = tuple(paths[i] for i in self.kept)
+        self.shape: tuple[int, ...] = (len(self.paths), *shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The batch [B, H, W, C]; a file that cannot be read raises `DataError`, and is named."""
+        indices = np.asarray(indices, np.int64)
+        indices = np.arange(len(self))[indices]  # which refuses what is out of range
+        todo = np.unique(indices[~self._cached[indices]])
+        decoded: dict[int, NDArray[np.uint8]] = {}
+        results = self._map(self._try_decode, [self.paths[i] for i in todo])
+        for i, result in zip(todo.tolist(), results, strict=True):
+            if isinstance(result, Skipped):
+                raise DataError(f"{result.path}: cannot be read: {result.reason}")
+            if self._cache is None:
+                decoded[i] = result
+            else:
+                self._cache[i], self._cached[i] = result, True
+        if self._cache is not None:
+            return self._cache[indices]
+        batch = np.empty((len(indices), *self.shape[1:]), np.uint8)
+        for row, i in enumerate(indices.tolist()):
+            batch[row] = decoded[i]
+        return batch
+
+    def _check(
+        self, paths: Sequence[Path], check: Check
+    ) -> tuple[NDArray[np.int64], tuple[Skipped, ...]]:
+        """Sort out what cannot be read; what is decoded on the way goes to the cache."""
+        kept: list[int] = []
+        skipped: list[Skipped] = []
+        read = self._try_decode if check == "pixels" else self._try_header
+        console = Console(stderr=True)
+        for start in track(
+            range(0, len(paths), 256),
+            description="Checking images",
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ):
+            results = self._map(read, paths[start : start + 256])
+            for i, result in enumerate(results, start):
+                if isinstance(result, Skipped):
+                    skipped.append(result)
+                    continue
+                if self._cache is not None and result is not None:
+                    self._cache[len(kept)], self._cached[len(kept)] = result, True
+                kept.append(i)
+        return np.array(kept, np.int64), tuple(skipped)
+
+    def _map(self, function: Callable[[Path], T], paths: Sequence[Path]) -> list[T]:
+        if self.threads == 1 or len(paths) < 2:
+            return [function(path) for path in paths]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(function, paths))
+
+    def _try_decode(self, path: Path) -> NDArray[np.uint8] | Skipped:
+        try:
+            return self._decode(path)
+        except Exception as error:  # a damaged image can fail in any way
+            return Skipped(path, describe(error, path))
+
+    def _try_header(self, path: Path) -> Skipped | None:
+        try:
+            with Image.open(path, formats=FORMATS) as image:
+                check_pixels(image, self._max_pixels)
+        except Exception as error:
+            return Skipped(path, describe(error, path))
+        return None
+
+
+def describe(error: Exception, path: Path) -> str:
+    """The reason in a few words, without repeating the path."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "not a PNG, JPEG or WebP image" if str(path) in str(error) else str(error)

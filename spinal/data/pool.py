@@ -1,0 +1,187 @@
+"""The pool: which points are labelled, which are asked and not yet answered, which are neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spinal.data.points import UNLABELLED, Points, as_points
+from spinal.errors import DataError, LabelError
+
+Indices = NDArray[np.int64]
+
+
+class Pool:
+    """Points, and what is known of their labels.
+
+    An index is always a position in ``points``; it never changes its meaning. A call that is
+    refused changes nothing.
+
+    Parameters
+    ----------
+    points
+        All points: images [N, H, W, C] or features [N, D]. They may hold more than the pool, such
+        as a validation set.
+    classes
+        Names of the classes, or how many there are.
+    members
+        Indices of the points that belong to the pool, labelled or to be labelled; all by default.
+    """
+
+    def __init__(
+        self,
+        points: ArrayLike | Points,
+        classes: Sequence[str] | int,
+        members: ArrayLike | None = None,
+    ) -> None:
+        self.points = as_points(points)
+        names = range(classes) if isinstance(classes, int) else classes
+        self.classes = tuple(str(name) for name in names)
+        if len(set(self.classes)) != len(self.classes):
+            raise DataError("two classes have the same name")
+        self._member = np.zeros(len(self.points), bool)
+        if members is None:
+            self._member[:] = True
+        else:
+            self._member[_whole_numbers(members, "members")] = True
+        self._label = np.full(len(self.points), UNLABELLED, np.int64)
+        self._asked = np.zeros(len(self.points), bool)
+
+    def __repr__(self) -> str:
+        return (
+            f"Pool({len(self)} points: {len(self.labelled_indices)} labelled, "
+            f"{len(self.asked_indices)} asked, {len(self.unlabelled_indices)} unlabelled)"
+        )
+
+    def __len__(self) -> int:
+        """How many points belong to the pool."""
+        return int(self._member.sum())
+
+    @property
+    def members(self) -> Indices:
+        """Indices of all points of the pool, ascending."""
+        return np.flatnonzero(self._member)
+
+    @property
+    def labelled_indices(self) -> Indices:
+        """Indices of the points that have a label, ascending."""
+        return np.flatnonzero(self._label != UNLABELLED)
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Their classes, in the order of `labelled_indices`."""
+        return self._label[self.labelled_indices]
+
+    @property
+    def asked_indices(self) -> Indices:
+        """Indices of the points that were asked and not yet answered, ascending."""
+        return np.flatnonzero(self._asked)
+
+    @property
+    def unlabelled_indices(self) -> Indices:
+        """Indices of the points that may be asked: neither labelled nor asked; ascending."""
+        return np.flatnonzero(self._member & ~self._asked & (self._label == UNLABELLED))
+
+    def record(self, indices: ArrayLike, labels: ArrayLike, correction: bool = False) -> None:
+        """Take labels, as indices of classes or as their names.
+
+        The same label again is no news, and no error; another label is refused, unless it is said
+        to be a ``correction``.
+        """
+        at = self._check_indices(indices)
+        new = self._check_labels(labels)
+        if at.shape != new.shape:
+            raise LabelError(f"{len(at)} indices, but {len(new)} labels")
+        old = self._label[at]
+        contradicted = np.flatnonzero((old != UNLABELLED) & (old != new))
+        if len(contradicted) and not correction:
+            i = contradicted[0]
+            raise LabelError(
+                f"point {at[i]} is labelled {self.classes[old[i]]!r}, and now "
+                f"{self.classes[new[i]]!r}: say that it is a correction if it is one"
+            )
+        self._label[at] = new
+        self._asked[at] = False
+
+    def mark_asked(self, indices: ArrayLike) -> None:
+        """Note that somebody was asked for these labels, so that nobody is asked again."""
+        at = self._check_indices(indices)
+        for taken, what in (
+            (self._asked[at], "asked"),
+            (self._label[at] != UNLABELLED, "labelled"),
+        ):
+            if taken.any():
+                raise LabelError(f"point {at[taken][0]} is already {what}")
+        self._asked[at] = True
+
+    def release(self, indices: ArrayLike) -> None:
+        """Take a question back: the points, which were asked, may be asked again."""
+        at = self._check_indices(indices)
+        if not self._asked[at].all():
+            raise LabelError(f"point {at[~self._asked[at]][0]} was not asked")
+        self._asked[at] = False
+
+    def state_dict(self) -> dict[str, NDArray]:
+        """All that was recorded, as plain arrays; the points themselves are not part of it."""
+        return {
+            "n_points": np.array(len(self.points)),
+            "n_classes": np.array(len(self.classes)),
+            "members": self.members,
+            "labelled_indices": self.labelled_indices,
+            "labels": self.labels,
+            "asked_indices": self.asked_indices,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what `state_dict` gave, for the same points and classes."""
+        if missing := self.state_dict().keys() - state.keys():
+            raise DataError(f"the state of the pool lacks {', '.join(sorted(missing))}")
+        for name, here in (("n_points", len(self.points)), ("n_classes", len(self.classes))):
+            if int(state[name]) != here:
+                raise DataError(f"the state has {name} = {int(state[name])}, the pool {here}")
+        fresh = Pool(self.points, self.classes, state["members"])
+        fresh.record(state["labelled_indices"], state["labels"])
+        fresh.mark_asked(state["asked_indices"])
+        self._member, self._label, self._asked = fresh._member, fresh._label, fresh._asked
+
+    def _check_indices(self, indices: ArrayLike) -> Indices:
+        at = _whole_numbers(indices, "indices")
+        outside = (at < 0) | (at >= len(self.points))
+        outside[~outside] = ~self._member[at[~outside]]
+        if outside.any():
+            raise LabelError(f"there is no point {at[outside][0]} in the pool")
+        values, counts = np.unique(at, return_counts=True)
+        if (counts > 1).any():
+            raise LabelError(f"point {values[counts > 1][0]} is given twice")
+        return at
+
+    def _check_labels(self, labels: ArrayLike) -> NDArray[np.int64]:
+        given = np.atleast_1d(np.asarray(labels))
+        if given.dtype.kind in "UO" and given.size:
+            number = {name: i for i, name in enumerate(self.classes)}
+            unknown = [name for name in given.tolist() if name not in number]
+            known = np.array([number.get(name, UNLABELLED) for name in given.tolist()], np.int64)
+        else:
+            known = _whole_numbers(labels, "labels")
+            unknown = known[(known < 0) | (known >= len(self.classes))].tolist()
+        if unknown:
+            raise LabelError(f"there is no class {unknown[0]!r}: {self._name_classes()}")
+        return known
+
+    def _name_classes(self) -> str:
+        named = ", ".join(f"{i} {name}" for i, name in enumerate(self.classes[:10]))
+        return f"the {len(self.classes)} classes are {named}{', ...' * (len(self.classes) > 10)}"
+
+
+def _whole_numbers(values: ArrayLike, what: str) -> NDArray[np.int64]:
+    array = np.atleast_1d(np.asarray(values))
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise LabelError(
+            f"{what} of type {array.dtype} and shape {array.shape}: give whole numbers"
+        )
+    return array.astype(np.int64)
