@@ -77,7 +77,8 @@ class ArrayPoints:
         batch = np.ascontiguousarray(self._array[np.asarray(indices, np.int64)])
         if batch.ndim == 4:
             return batch
-        batch = batch.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # what is too large for float32 is found below
+            batch = batch.astype(np.float32, copy=False)
         if not np.isfinite(batch).all():
             row = int(np.asarray(indices)[~np.isfinite(batch).all(axis=1)][0])
             raise DataError(f"features of point {row} are not all finite numbers")

@@ -46,7 +46,11 @@ class Pool:
         if members is None:
             self._member[:] = True
         else:
-            self._member[_whole_numbers(members, "members")] = True
+            at = _whole_numbers(members, "members")
+            outside = at[(at < 0) | (at >= len(self.points))]
+            if len(outside):
+                raise DataError(f"member {outside[0]} of a pool of {len(self.points)} points")
+            self._member[at] = True
         self._label = np.full(len(self.points), UNLABELLED, np.int64)
         self._asked = np.zeros(len(self.points), bool)
 
