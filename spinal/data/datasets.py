@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from spinal.data.download import download as fetch
 from spinal.data.formats import Part
 from spinal.data.published import DIGITS, PUBLISHED, Published
-from spinal.data.search import find, missing, own_folder
+from spinal.data.search import Found, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
 from spinal.errors import DataError, FileFormatError
 
@@ -119,11 +119,7 @@ def load_dataset(
                 f"{entry.title} was not found: put {', '.join(names)} into {folder} "
                 f"(from {entry.downloads[0].url.rsplit('/', 1)[0]}), or allow the download"
             )
-        for item in entry.downloads:
-            target = own_folder(data_dir) / entry.folders[0] / item.filename
-            fetch(item.url, target, item.md5)
-        found = find(entry, data_dir)
-        assert found is not None  # what a download brings is one of the layouts
+        found = _download(entry, data_dir)
     train, test = found.layout.read(found.files)
     where = f"{found.folder} ({found.layout.format}"
     _check_part(entry, train, entry.train_shape, f"{where}, training part)")
@@ -154,6 +150,19 @@ def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
         classes=DIGITS,
     )
     return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values())]
+
+
+def _download(entry: Published, data_dir: str | Path | None) -> Found:
+    folder = own_folder(data_dir) / entry.folders[0]
+    try:
+        for item in entry.downloads:
+            fetch(item.url, folder / item.filename, item.md5)
+    except DataError as error:
+        names = ", ".join(item.filename for item in entry.downloads)
+        raise DataError(f"{error}. {entry.title} consists of {names}") from error
+    found = find(entry, data_dir)
+    assert found is not None  # what a download brings is one of the layouts
+    return found
 
 
 def _row(entry: Published, data_dir: str | Path | None) -> DatasetRow:

@@ -62,8 +62,8 @@ def download(url: str, path: Path, md5: str, timeout: float = TIMEOUT_SECONDS) -
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(
-            f"{url} cannot be downloaded ({reason}); get it by other means and put it into "
-            f"{path.parent}, or try again: it goes on where it stopped"
+            f"{url} cannot be downloaded ({reason}): try again, and it goes on where it stopped, "
+            f"or get the file by other means and put it into {path.parent}"
         ) from error
 
 

@@ -189,7 +189,7 @@ def _read_mat_part(file: DataFile) -> Part:
         images, labels = found["X"], found["y"].ravel()
     except KeyError as error:
         raise FileFormatError(f"{file.path}: no variable {error}, expected X and y") from error
-    except Exception as error:  # scipy raises whatever the damage leads to
+    except Exception as error:  # SciPy raises whatever the damage leads to
         raise FileFormatError(f"{file.path}: corrupt MATLAB file ({error})") from error
     if images.ndim != 4:
         raise FileFormatError(f"{file.path}: X has shape {images.shape}, expected (32, 32, 3, N)")
@@ -209,7 +209,7 @@ def _read_npz_part(file: DataFile) -> Part:
     try:
         with np.load(file.path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as error:
+    except Exception as error:  # NumPy too
         raise FileFormatError(f"{file.path}: truncated or corrupt .npz file ({error})") from error
     if missing := [name for name in ("images", "labels") if name not in arrays]:
         raise FileFormatError(f"{file.path}: no array {' nor '.join(missing)}")
@@ -224,7 +224,7 @@ def npz_shape(path: Path, name: str = "images") -> tuple[int, ...] | None:
             if version == (1, 0):
                 return np.lib.format.read_array_header_1_0(stream)[0]
             return np.lib.format.read_array_header_2_0(stream)[0]
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, OSError):
+    except Exception:
         return None
 
 

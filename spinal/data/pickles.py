@@ -23,13 +23,18 @@ def _encode(text: str, encoding: str = "utf-8") -> bytes:
     return text.encode(encoding)
 
 
+def _dtype(kind: Any, align: Any = False, copy: Any = True) -> np.dtype:
+    """A copy, whatever the file asks for: it goes on to change the type that it gets."""
+    return np.dtype(kind, bool(align), True)
+
+
 # The functions that NumPy itself names when it pickles an array (protocols up to 4, and 5).
 _reconstruct: Any = np.empty(0).__reduce__()[0]
 _from_buffer: Any = np.empty(0).__reduce_ex__(5)[0]
 
 _ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _encode,
-    ("numpy", "dtype"): np.dtype,
+    ("numpy", "dtype"): _dtype,
     ("numpy", "ndarray"): np.ndarray,
     # NumPy 2 moved numpy.core to numpy._core; files name the one or the other.
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,

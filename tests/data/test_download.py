@@ -173,5 +173,7 @@ def test_without_a_network_it_is_said_what_to_put_where(
 ) -> None:
     downloads = (Download("http://127.0.0.1:9/train_32x32.mat", "0" * 32),)
     monkeypatch.setitem(PUBLISHED, "svhn", Small("svhn").published(downloads=downloads))
-    with pytest.raises(DataError, match=f"127.0.0.1:9/train_32x32.mat .*{tmp_path / 'svhn'}"):
+    with pytest.raises(
+        DataError, match=rf"127.0.0.1:9/train_32x32.mat .*{tmp_path / 'svhn'}. SVHN"
+    ):
         load_dataset("svhn", tmp_path)
