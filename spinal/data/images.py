@@ -59,6 +59,14 @@ def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
     return image.convert("L" if channels == 1 else "RGB")
 
 
+def upright(image: Image.Image) -> Image.Image:
+    """Turn an image as its EXIF data say; leave it as it is if they are damaged."""
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # the pixels have been read: only the metadata can fail here
+        return image
+
+
 def decode(
     path: Path,
     size: tuple[int, int],
@@ -73,7 +81,8 @@ def decode(
         # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
         # The mode stays: greyscale by way of draft and by way of convert round differently.
         opened.draft(None, (2 * max(size), 2 * max(size)))
-        image = flatten_mode(ImageOps.exif_transpose(opened), channels)
+        opened.load()
+        image = flatten_mode(upright(opened), channels)
         pixels = np.asarray(SCALE[fit](image, (width, height)))
     return pixels.reshape(height, width, channels)
 

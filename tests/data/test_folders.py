@@ -89,6 +89,12 @@ def test_images_are_turned_upright(suffix: str, tmp_path: Path) -> None:
     assert pixels[6, 1].argmax() == 2
 
 
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp"])
+def test_damaged_metadata_do_not_spoil_an_image(suffix: str, tmp_path: Path) -> None:
+    path = save(tmp_path / f"a{suffix}", exif=b"Exif\0\0garbage")
+    assert len(ImageFiles([path])) == 1
+
+
 def test_three_ways_to_fit(tmp_path: Path) -> None:
     wide = Image.new("RGB", (40, 20), GREEN)
     wide.paste(RED, (0, 0, 10, 20))
