@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spinal.circuits import queries, storage
 from spinal.circuits.dropout import dropout_moments
-from spinal.circuits.leaves import NormalLeaves
+from spinal.circuits.leaves import Natural, NormalLeaves
 from spinal.circuits.sums import Layer, log_sum, log_value
 from spinal.errors import StructureError
 
@@ -26,7 +26,7 @@ SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
 class Evaluated:
     """What depends on the parameters alone, computed once for all points of a call."""
 
-    natural: tuple[Tensor, Tensor]
+    natural: Natural
     weights: list[Tensor]
     log_prior: Tensor
 
@@ -128,7 +128,9 @@ class Circuit(nn.Module):
         rate = self.leaf_dropout if dropout is None else dropout
         keep = draw_kept((masks, self.features), rate, generator).to(z.device)
         theta = self.evaluate()
-        return torch.stack([self.class_values(z, k[None], theta)[0] for k in keep], 1).log_softmax(2)
+        return torch.stack([self.class_values(z, k[None], theta)[0] for k in keep], 1).log_softmax(
+            2
+        )
 
     def dropout_posterior(
         self, z: Tensor, dropout: float | None = None, *, on: str = "leaves"
@@ -166,19 +168,17 @@ class Circuit(nn.Module):
     def _class_values(
         self, z: Tensor, keep: Tensor | None, theta: Evaluated
     ) -> tuple[Tensor, Tensor]:
-        log_p = self.leaves(z, keep, theta.natural)
+        log_p, common = self.leaves(z, keep, theta.natural)
         if self.exact_logs:
             top = self.product_values(log_p)[-1]
-            value = top.unsqueeze(-1) + self.layers[-1].sum.log_weights().view(
-                *top.shape[:2], 1, *theta.weights[-1].shape[1:]
-            )
-            by_class, common = value.logsumexp((0, 1, 3)), z.new_zeros(len(z))
+            by_class = (top.unsqueeze(-1) + self.root_log_weights()).logsumexp((0, 1, 3))
         else:
             m = log_p.detach().amax(-1)
             x = (log_p - m.unsqueeze(-1)).exp()
             for layer, weights in zip(self.layers, theta.weights, strict=True):
                 x, m = layer(x, m, weights)
-            by_class, common = log_value(x, m)
+            by_class, m = log_value(x, m)
+            common = common + m
         return by_class + theta.log_prior, common
 
     @property
@@ -206,6 +206,11 @@ class Circuit(nn.Module):
             s = log_sum(values[-1], below.sum.log_weights(), maximum=maximum)
             values.append(layer.product.combine(s, torch.add))
         return values
+
+    def root_log_weights(self) -> Tensor:
+        """Log-weights of the roots, to be added to their product values: ``[A, B, 1, I, C]``."""
+        root = self.layers[-1].sum
+        return root.log_weights().unflatten(0, root.cells).unsqueeze(2)
 
     # Queries
 

@@ -135,7 +135,9 @@ def _fit(n: int, axes: list[int], pad: bool) -> int:
     if n in axes:
         return n
     larger = [a for a in axes if a >= n]
-    allowed = f"an axis can have {', '.join(map(str, axes[:-1]))} or {axes[-1]} cells with these layers"
+    allowed = (
+        f"an axis can have {', '.join(map(str, axes[:-1]))} or {axes[-1]} cells with these layers"
+    )
     if not larger or n < 1:
         raise StructureError(f"an axis of {n} is too long: {allowed}; more sum layers allow more")
     if not pad:

@@ -14,7 +14,8 @@ product                 :math:`\prod E_i`                       :math:`\prod (V_
 
 and the posterior :math:`A / B`, :math:`A = \pi_c S_c`, :math:`B = \sum_j \pi_j S_j`, by the delta
 method to second order. ``on="sums"`` drops the children of all sums but the roots (inverted
-dropout); ``on="leaves"`` drops leaves to the value 1, that is, marginalises them.
+dropout); ``on="leaves"`` drops leaves to the value 1, that is, marginalises them (measured
+against the mean leaf of the variable, see `NormalLeaves.log_moments`).
 
 **It is an approximation.** It is right where masks are independent for every edge, in a tree. Here
 products share children, and a dropped variable is dropped in all its leaves at once, so nodes are
@@ -48,38 +49,39 @@ def dropout_moments(
         raise StructureError(f'dropout is on "leaves" or "sums", not {on!r}')
     if not 0 <= dropout < 1:
         raise StructureError(f"dropout must be in [0, 1), not {dropout}")
-    parts = [_moments(spn, part, dropout, on) for part in z.split(64)]
-    mean = torch.cat([m for m, _ in parts]) if parts else spn.class_values(z)[0]
-    return mean, torch.cat([v for _, v in parts]) if parts else mean.clone()
+    parts = [_posterior(*root_moments(spn, part, dropout, on)) for part in z.split(64)]
+    mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
+    return mean.to(spn.prior_logits.dtype), variance.to(spn.prior_logits.dtype)
 
 
-def _moments(spn: Circuit, z: Tensor, p: float, on: str) -> tuple[Tensor, Tensor]:
-    first, second = spn.leaves.log_moments(z, p if on == "leaves" else 0.0)
+def root_moments(spn: Circuit, z: Tensor, dropout: float, on: str) -> tuple[Tensor, Tensor]:
+    """Mean and variance of ``p(z, c)``, ``[N, C]`` each, up to a factor for each point."""
+    first, second = spn.leaves.log_moments(z, dropout if on == "leaves" else 0.0)
     m = first.amax(-1, keepdim=True)
     mean, square = (first - m).exp(), (second - 2 * m).exp()
-    q = 1 - p if on == "sums" else 1.0
     for layer in spn.layers:
         mean, square = (layer.product.combine(x, torch.mul) for x in (mean, square))
         m = layer.product.combine(m, torch.add)
         variance = (square - mean**2).clamp_min(0)
+        q = 1.0 if layer.sum.over_cells or on == "leaves" else 1 - dropout
         w = layer.sum.weights().double()
-        keep = 1.0 if layer.sum.over_cells else q
-        variance = _mix(variance + (1 - keep) * mean**2, w**2) / keep
+        variance = _mix(variance + (1 - q) * mean**2, w**2) / q
         mean = _mix(mean, w)
         top = mean.amax(-1, keepdim=True)
         mean, variance, m = mean / top, variance / top**2, m + top.log()
         square = variance + mean**2
     scale = (m - m.amax((0, 1))).exp()
     prior = spn.prior_logits.double().softmax(0)
-    a = (mean * scale).sum((0, 1)) * prior
-    var_a = (variance * scale**2).sum((0, 1)) * prior**2
-    b, var_b = a.sum(1, keepdim=True), var_a.sum(1, keepdim=True)
-    # Cov(A, B) = Var(A): the classes are taken as independent.
-    posterior = a / b
-    expected = posterior - var_a / b**2 + var_b * a / b**3
-    spread = (var_a - 2 * var_a * posterior + var_b * posterior**2) / b**2
-    dtype = spn.prior_logits.dtype
-    return expected.to(dtype), spread.clamp_min(0).to(dtype)
+    return (mean * scale).sum((0, 1)) * prior, (variance * scale**2).sum((0, 1)) * prior**2
+
+
+def _posterior(a: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of ``a / sum(a)`` by the delta method, the classes independent."""
+    total, total_variance = a.sum(1, keepdim=True), variance.sum(1, keepdim=True)
+    p = a / total
+    mean = p + (total_variance * p - variance) / total**2
+    spread = (variance * (1 - 2 * p) + total_variance * p**2) / total**2
+    return mean, spread.clamp_min(0)
 
 
 def _mix(x: Tensor, w: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ setting its statistics :math:`(z^2, z, 1)` to 0: log 1. Its derivative is 0 as w
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,23 @@ from torch import Tensor, nn
 from spinal.errors import StructureError
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+class Natural(NamedTuple):
+    r"""Natural parameters, arranged so that float32 keeps its digits.
+
+    Attributes:
+        eta: ``[A B, 3 V, K]``, the coefficients of :math:`(z^2, z, 1)` in each component.
+        centre: ``[D]``, the mean location of each variable, from which ``z`` is measured: far from
+            0, :math:`z^2` and :math:`\mu^2` would cancel and leave only rounding.
+        common: ``[D]``, a coefficient of :math:`z^2` that was taken out of all components of a
+            variable. It multiplies every node over all variables by the same factor, so it is
+            added once, at the top; far from the data it is by far the largest term.
+    """
+
+    eta: Tensor
+    centre: Tensor
+    common: Tensor
 
 
 class NormalLeaves(nn.Module):
@@ -99,8 +117,9 @@ class NormalLeaves(nn.Module):
             StructureError: if a region names a variable twice, or one that does not exist.
         """
         if self._owner.numel() and int(self._owner.max()) >= self.features:
-            raise StructureError(f"a region names variable {int(self._owner.max())} "
-                                 f"of only {self.features}")
+            raise StructureError(
+                f"a region names variable {int(self._owner.max())} of only {self.features}"
+            )
         counts = torch.zeros(self.variables.size(0) * self.variables.size(1), self.features)
         region = self._slots // self.variables.size(2)
         counts.index_put_((region, self._owner), torch.ones(len(region)), accumulate=True)
@@ -108,72 +127,79 @@ class NormalLeaves(nn.Module):
             raise StructureError("not decomposable: a region holds the same variable twice")
         return (counts > 0).view(*self.cells, self.features)
 
-    def natural(self) -> tuple[Tensor, Tensor]:
-        r"""Natural parameters ``[A B, 3 V, K]``, and the centre of each slot ``[slots]``.
-
-        Locations and inputs are taken relative to the mean location of the slot: far from 0,
-        :math:`z^2` and :math:`\mu^2` would cancel and leave only rounding.
-        """
-        centre = self.location.detach().mean(1)
-        location, scale = self.location - centre[:, None], self.scale()
+    def natural(self) -> Natural:
+        """The parameters in the form that `forward` uses; see `Natural`."""
+        with torch.no_grad():
+            slots = torch.bincount(self._owner, minlength=self.features)
+            total = self.shift.new_zeros(self.features)
+            centre = total.index_add(0, self._owner, self.location.mean(1)) / slots
+            widest = -0.5 * self.scale().amax(1) ** -2
+            common = torch.full_like(total, -torch.inf)
+            common = common.scatter_reduce(0, self._owner, widest, "amax")
+        location, scale = self.location - centre[self._owner, None], self.scale()
         precision = scale**-2
+        square = -0.5 * precision - common[self._owner, None]
         constant = -0.5 * location**2 * precision - scale.log() - _HALF_LOG_TWO_PI
         constant = constant - self.stretch.log()[self._owner, None]
-        eta = torch.stack([-0.5 * precision, location * precision, constant], dim=1)
-        return self._by_region(eta, 0).flatten(1, 2), centre
+        eta = torch.stack([square, location * precision, constant], dim=1)
+        return Natural(self._by_region(eta, 0).flatten(1, 2), centre, common)
 
-    def statistics(self, z: Tensor, centre: Tensor, keep: Tensor | None = None) -> Tensor:
-        """``(z^2, z, 1)`` of every slot ``[A B, N, 3 V]``, and 0 where the variable is missing.
+    def forward(
+        self, z: Tensor, keep: Tensor | None = None, natural: Natural | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-densities of every component, in two parts to be added.
 
         Args:
             z: ``[N, D]``; NaN is missing.
-            centre: from `natural`.
             keep: ``[N, D]`` or ``[1, D]`` booleans; False marks more variables as missing.
+            natural: `natural` of now, if it is at hand.
+
+        Returns:
+            ``[A, B, N, K]``, and a part ``[N]`` that is common to every node over all variables.
         """
+        natural = self.natural() if natural is None else natural
         seen = ~z.isnan()
         if keep is not None:
             seen = seen & keep
         # The input is masked before any arithmetic: 0 * NaN would be NaN, also in the gradient.
-        z = torch.where(seen, (z - self.shift) / self.stretch, 0)
-        seen = seen[:, self._owner]
-        z = torch.where(seen, z[:, self._owner] - centre, 0)
-        t = torch.stack([z * z, z, seen.to(z.dtype)], dim=-1)
-        return self._by_region(t, 1).flatten(2, 3).transpose(0, 1)
-
-    def forward(
-        self, z: Tensor, keep: Tensor | None = None, natural: tuple[Tensor, Tensor] | None = None
-    ) -> Tensor:
-        """Log-densities ``[A, B, N, K]`` of every component; see `statistics` for the arguments."""
-        eta, centre = self.natural() if natural is None else natural
-        return torch.bmm(self.statistics(z, centre, keep), eta).unflatten(0, self.cells)
+        z = torch.where(seen, (z - self.shift) / self.stretch - natural.centre, 0)
+        square = z * z
+        statistics = torch.stack([square, z, seen.to(z.dtype)], dim=-1)[:, self._owner]
+        statistics = self._by_region(statistics, 1).flatten(2, 3).transpose(0, 1)
+        log_p = torch.bmm(statistics, natural.eta).unflatten(0, self.cells)
+        return log_p, square @ natural.common
 
     def peak_log_density(self, z: Tensor) -> Tensor:
-        """As `forward`, but with every missing variable at its most likely value: ``[A, B, N, K]``."""
+        """The first part of `forward`, with every missing variable at its most likely value."""
         peak = -self.scale().log() - _HALF_LOG_TWO_PI - self.stretch.log()[self._owner, None]
         missing = z.isnan()[:, self._owner].to(peak.dtype)
         at_peak = torch.bmm(self._by_region(missing, 1).transpose(0, 1), self._by_region(peak, 0))
-        return self(z) + at_peak.unflatten(0, self.cells)
+        return self(z)[0] + at_peak.unflatten(0, self.cells)
 
     def log_moments(self, z: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
         """Logarithms of the mean and the mean square of every component, ``[A, B, N, K]`` float64.
 
-        Each leaf is on its own replaced by 1 with probability ``dropout``.
+        Each leaf is on its own replaced by 1 with probability ``dropout``, and otherwise measured
+        against the mean of all leaves of its variable. A variable counts once in every term of a
+        root, so that this divides all classes alike; without it, what a drop does to all of them
+        would look like uncertainty between them.
         """
         u = ((z - self.shift) / self.stretch).double()[:, self._owner].T.unsqueeze(-1)
-        leaf = torch.distributions.Normal(
-            self.location[:, None].double(), self.scale()[:, None].double(), validate_args=False
-        )
-        density = leaf.log_prob(u) - self.stretch.double().log()[self._owner, None, None]
-        density = torch.where(u.isnan(), 0, density)
-        log_p = math.log(dropout) if dropout else -math.inf
-        log_p = torch.full_like(density, log_p)
+        mean, scale = self.location[:, None].double(), self.scale()[:, None].double()
+        leaf = torch.distributions.Normal(mean, scale, validate_args=False).log_prob(u)
+        leaf = torch.where(u.isnan(), 0, leaf)
+        of_variable = self._owner == torch.arange(self.features, device=z.device)[:, None]
+        typical = torch.stack([leaf[mine].logsumexp((0, 2)) for mine in of_variable])
+        typical = typical - (of_variable.sum(1) * self.components).double().log()[:, None]
+        leaf = leaf - typical[self._owner, :, None]
+        log_dropped = torch.full_like(leaf, math.log(dropout) if dropout else -math.inf)
         region = self._slots // self.variables.size(2)
-        moments = []
-        for power in (1, 2):
-            moment = torch.logaddexp(log_p, math.log1p(-dropout) + power * density)
-            total = moment.new_zeros(self.variables.size(0) * self.variables.size(1), *moment.shape[1:])
-            moments.append(total.index_add(0, region, moment).unflatten(0, self.cells))
-        return moments[0], moments[1]
+        total = leaf.new_zeros(self.cells[0] * self.cells[1], *leaf.shape[1:])
+        first, second = (
+            total.index_add(0, region, torch.logaddexp(log_dropped, math.log1p(-dropout) + kept))
+            for kept in (leaf, 2 * leaf)
+        )
+        return first.unflatten(0, self.cells), second.unflatten(0, self.cells)
 
     def fill(self, z: Tensor, component: Tensor, noise: Tensor | None = None) -> Tensor:
         """Complete ``z [N, D]`` from the component that each region was given.
@@ -200,6 +226,29 @@ class NormalLeaves(nn.Module):
             shape[dim] = a * b * width
             values = values.new_zeros(shape).index_copy(dim, self._slots, values)
         return values.unflatten(dim, (a * b, width))
+
+    @torch.no_grad()
+    def blend(self, statistics: Tensor, step: float) -> None:
+        """Move towards the EM estimate, given expected statistics ``[A B, 3 V, K]``.
+
+        They are the derivative of the log-likelihood by the natural parameters: per leaf the sums
+        of ``z^2``, ``z`` and 1 over the points, each by its responsibility.
+        """
+        flat = statistics.unflatten(1, (-1, 3)).flatten(0, 1)[self._slots]
+        square, total, count = flat.unbind(1)
+        centre = self.natural().centre[self._owner, None]
+        used = count > 1e-6
+        count = count.clamp_min(1e-6)
+        mean = total / count
+        move = torch.where(used, mean + centre - self.location, 0)
+        if self.learn_scale:
+            # About the location that the step leads to, so that the likelihood cannot fall.
+            away = mean - (self.location + step * move - centre)
+            variance = (square / count - mean**2).clamp_min(0) + away**2
+            target = torch.where(used, variance, self.scale() ** 2).sqrt()
+            scale = ((1 - step) * self.scale() + step * target).clamp_min(self.min_scale + 1e-6)
+            self.raw_scale.copy_(torch.log(torch.expm1(scale - self.min_scale)))
+        self.location.add_(step * move)
 
     @torch.no_grad()
     def standardise(self, z: Tensor, min_stretch: float = 1e-3) -> None:

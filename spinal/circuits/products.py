@@ -47,11 +47,15 @@ class Pairs:
                 raise StructureError(f"a product with stride 2 needs an even axis, not {n}")
             return n // 2
         if n < d:
-            raise StructureError(f"a product with dilation {d} needs an axis of {d} or more, not {n}")
+            raise StructureError(
+                f"a product with dilation {d} needs an axis of {d} or more, not {n}"
+            )
         if self.kind == "full":
             return n + d
         if n > 2 * d:
-            raise StructureError(f"the final product with dilation {d} spans {2 * d} cells, not {n}")
+            raise StructureError(
+                f"the final product with dilation {d} spans {2 * d} cells, not {n}"
+            )
         return d
 
     def combine(self, x: Tensor, function: Combine) -> Tensor:
@@ -142,5 +146,7 @@ class Product(nn.Module):
 def _disjoint_union(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
     shared = (a & b).flatten(0, -2).any(0).nonzero().flatten().tolist()
     if shared:
-        raise StructureError(f"not decomposable: variables {shared} occur in both factors of a product")
+        raise StructureError(
+            f"not decomposable: variables {shared} occur in both factors of a product"
+        )
     return torch.logical_or(a, b, out=out)

@@ -36,7 +36,7 @@ def sample(
 
     done, drawn = [], []
     for rows in torch.arange(len(z), device=device).split(128):
-        values = spn.product_values(spn.leaves(z[rows]))
+        values = spn.product_values(spn.leaves(z[rows])[0])
         c = _classes(classes, rows, spn)
         if c is None:
             scores = spn.class_values(z[rows])[0]
@@ -58,7 +58,7 @@ def most_probable(spn: Circuit, z: Tensor, classes: int | Tensor | None) -> Tens
         values = spn.product_values(spn.leaves.peak_log_density(z[rows]), maximum=True)
         c = _classes(classes, rows, spn)
         if c is None:
-            best = (values[-1].unsqueeze(-1) + _root_weights(spn, values[-1])).amax((0, 1, 3))
+            best = (values[-1].unsqueeze(-1) + spn.root_log_weights()).amax((0, 1, 3))
             c = (best + spn.prior_logits.log_softmax(0)).argmax(1)
         component = _descend(spn, values, c, torch.zeros_like)
         done.append(spn.leaves.fill(z[rows], component))
@@ -69,8 +69,8 @@ def _descend(spn: Circuit, values: list[Tensor], classes: Tensor, noise: Any) ->
     """The component ``[A, B, N]`` that each region is given, from the product values and a class."""
     top = values[-1]
     a, b, n, inputs = top.shape
-    scores = top + _root_weights(spn, top)[..., classes].squeeze(2).transpose(2, 3)
-    scores = scores.permute(2, 0, 1, 3).reshape(n, -1)
+    scores = top + spn.root_log_weights()[..., classes].squeeze(2).transpose(2, 3)
+    scores = scores.permute(2, 0, 1, 3).reshape(n, a * b * inputs)
     best = (scores + noise(scores)).argmax(1)
     chosen = torch.full((a * b, n), -1, device=top.device)
     chosen[best // inputs, torch.arange(n, device=top.device)] = best % inputs
@@ -84,12 +84,6 @@ def _descend(spn: Circuit, values: list[Tensor], classes: Tensor, noise: Any) ->
         scores = values[i - 1] + weights.gather(1, index).view_as(values[i - 1])
         chosen = torch.where(chosen >= 0, (scores + noise(scores)).argmax(-1), -1)
     return layers[0].product.spread(chosen, spn.leaves.cells, torch.maximum)
-
-
-def _root_weights(spn: Circuit, top: Tensor) -> Tensor:
-    """Log-weights of the roots, to be added to the product values: ``[A, B, 1, I, C]``."""
-    weights = spn.layers[-1].sum.log_weights()
-    return weights.view(*top.shape[:2], 1, *weights.shape[1:])
 
 
 def _classes(classes: int | Tensor | None, rows: Tensor, spn: Circuit) -> Tensor | None:

@@ -97,4 +97,6 @@ def _cut(order: torch.Tensor, parts: int) -> torch.Tensor:
     Cutting a random order is splitting it at random into halves, and those again.
     """
     rows = order.tensor_split(parts)
-    return torch.stack([torch.nn.functional.pad(r, (0, len(rows[0]) - len(r)), value=-1) for r in rows])
+    return torch.stack(
+        [torch.nn.functional.pad(r, (0, len(rows[0]) - len(r)), value=-1) for r in rows]
+    )

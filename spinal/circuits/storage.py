@@ -57,5 +57,7 @@ def load(path: Path) -> Circuit:
         circuit = structures[structure["class"]](**structure["arguments"])
         circuit.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError, StopIteration) as error:
-        raise FileFormatError(f"{path}: the circuit in it does not fit its header ({error})") from error
+        raise FileFormatError(
+            f"{path}: the circuit in it does not fit its header ({error})"
+        ) from error
     return circuit

@@ -105,6 +105,23 @@ class Sum(nn.Module):
             )
         self.logits.copy_(above.log().clamp_min(torch.finfo(above.dtype).min / 4))
 
+    @torch.no_grad()
+    def blend(self, weights: Tensor, derivative: Tensor, step: float) -> None:
+        r"""Move towards the EM estimate, given the derivative of the log-likelihood by the weights.
+
+        The floor is a component of its own, which takes its share of the expected counts: what is
+        left for :math:`\mathrm{softmax}(\theta)` is the derivative times
+        :math:`(1 - \epsilon)\, \mathrm{softmax}(\theta)`. So the step is exact EM, floor included.
+        """
+        old = weights - self.floor / self.fan_in
+        counts = (old * derivative).clamp_min(0)
+        dim = (0, 1) if self.over_cells else (1,)
+        total = counts.sum(dim, keepdim=True)
+        old = old / old.sum(dim, keepdim=True)
+        new = torch.where(total > 0, counts / total, old)
+        mixed = (1 - step) * old + step * new
+        self.logits.copy_(mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log())
+
     def scopes(self, children: Tensor) -> Tensor:
         """The scopes ``[A, B, D]`` (``[1, 1, D]`` if dense) of the sums, from their children's.
 
