@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ class Evaluated:
 
 
 class Circuit(nn.Module):
-    r"""A sum-product network over D real variables and a class, :math:`p(z, c) = p(c)\, p(z \mid c)`.
+    """A sum-product network over D real variables and a class: ``p(z, c) = p(c) p(z | c)``.
 
     NaN in the input is a missing variable, and is integrated out: exactly, at no cost.
 
@@ -53,7 +54,7 @@ class Circuit(nn.Module):
         if not 0 <= leaf_dropout < 1:
             raise StructureError(f"leaf_dropout must be in [0, 1), not {leaf_dropout}")
         self.leaves = leaves
-        self.layers = nn.ModuleList(layers)
+        self.layers: list[Layer] = nn.ModuleList(layers)  # type: ignore[assignment]
         self.classes = layers[-1].sum.outputs
         self.leaf_dropout = leaf_dropout
         self.prior_logits = nn.Parameter(torch.zeros(self.classes))
@@ -155,12 +156,12 @@ class Circuit(nn.Module):
         z = z.to(self.prior_logits.dtype)
         if not len(z):
             return z.new_zeros(0, self.classes), z.new_zeros(0)
-        rows = [None] * len(z) if keep is None else keep.expand(len(z), -1)
+        pieces: Iterable[Tensor | None] = repeat(None)
+        if keep is not None:
+            pieces = keep.expand(len(z), -1).split(CHUNK)
         parts = [
-            self._class_values(
-                z[i : i + CHUNK], None if keep is None else rows[i : i + CHUNK], theta
-            )
-            for i in range(0, len(z), CHUNK)
+            self._class_values(piece, kept, theta)
+            for piece, kept in zip(z.split(CHUNK), pieces, strict=False)
         ]
         by_class, common = zip(*parts, strict=True)
         return torch.cat(by_class), torch.cat(common)
@@ -249,9 +250,10 @@ class Circuit(nn.Module):
 
     # Starts
 
-    def standardise(self, z: Tensor) -> None:
+    def standardise(self, z: Tensor, weights: Tensor | None = None) -> None:
         """Measure each variable in its own units, see `NormalLeaves.standardise`."""
-        self.leaves.standardise(z.to(self.leaves.location))
+        like = self.leaves.location
+        self.leaves.standardise(z.to(like), None if weights is None else weights.to(like))
 
     def start_from_data(self, z: Tensor) -> None:
         """Put the leaves where the data are, see `NormalLeaves.start_from_data`."""

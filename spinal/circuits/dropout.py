@@ -3,14 +3,14 @@ r"""Closed-form dropout uncertainty: the first two moments of a circuit under dr
 Random masks make every node's value random. Mean and variance are pushed up the circuit, the
 children of a node taken as independent (``p`` the drop rate, ``q = 1 - p``):
 
-======================= ======================================= ===================================
-node                    mean                                    variance
-======================= ======================================= ===================================
-leaf, dropped           :math:`p + q L`                         :math:`p + q L^2 - (p + q L)^2`
-sum, children dropped   :math:`\sum w_i E_i`                    :math:`\frac1q \sum w_i^2 (V_i + p E_i^2)`
-sum                     :math:`\sum w_i E_i`                    :math:`\sum w_i^2 V_i`
-product                 :math:`\prod E_i`                       :math:`\prod (V_i + E_i^2) - \prod E_i^2`
-======================= ======================================= ===================================
+====================== ====================== =============================================
+node                   mean                   variance
+====================== ====================== =============================================
+leaf, dropped          :math:`p + q L`        :math:`p + q L^2 - (p + q L)^2`
+sum, children dropped  :math:`\sum w_i E_i`   :math:`\frac1q \sum w_i^2 (V_i + p E_i^2)`
+sum                    :math:`\sum w_i E_i`   :math:`\sum w_i^2 V_i`
+product                :math:`\prod E_i`      :math:`\prod (V_i + E_i^2) - \prod E_i^2`
+====================== ====================== =============================================
 
 and the posterior :math:`A / B`, :math:`A = \pi_c S_c`, :math:`B = \sum_j \pi_j S_j`, by the delta
 method to second order. ``on="sums"`` drops the children of all sums but the roots (inverted

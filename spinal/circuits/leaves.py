@@ -219,7 +219,7 @@ class NormalLeaves(nn.Module):
         return torch.where(z.isnan(), filled * self.stretch + self.shift, z)
 
     def _by_region(self, values: Tensor, dim: int) -> Tensor:
-        """Turn dimension ``dim`` from slots into ``A B, V``, with 0 where a region has no variable."""
+        """Turn dimension ``dim`` from slots into ``A B, V``; 0 where a region has fewer."""
         a, b, width = self.variables.shape
         if len(self._slots) < a * b * width:
             shape = list(values.shape)
@@ -251,16 +251,20 @@ class NormalLeaves(nn.Module):
         self.location.add_(step * move)
 
     @torch.no_grad()
-    def standardise(self, z: Tensor, min_stretch: float = 1e-3) -> None:
+    def standardise(
+        self, z: Tensor, weights: Tensor | None = None, min_stretch: float = 1e-3
+    ) -> None:
         """Measure in units of the deviations in ``z [N, D]``, about its means; NaN is left out.
 
+        ``weights [N]`` say how much each point counts.
         Densities stay those of the original variables. A variable that hardly varies (a dead ReLU
         unit) is not blown up: the deviation is at least ``min_stretch`` times the median one.
         """
         seen = ~z.isnan()
-        count = seen.sum(0).clamp_min(1)
-        mean = torch.where(seen, z, 0).sum(0) / count
-        deviation = (torch.where(seen, z - mean, 0).square().sum(0) / count).sqrt()
+        share = seen.to(z.dtype) if weights is None else seen * weights[:, None]
+        share = share / share.sum(0).clamp_min(torch.finfo(z.dtype).tiny)
+        mean = (torch.where(seen, z, 0) * share).sum(0)
+        deviation = (torch.where(seen, z - mean, 0).square() * share).sum(0).sqrt()
         typical = deviation[deviation > 0]
         floor = min_stretch * typical.median() if len(typical) else deviation.new_tensor(1.0)
         self.shift.copy_(mean)

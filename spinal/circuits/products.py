@@ -1,9 +1,9 @@
 """Product nodes: depthwise products of neighbouring cells on a two-axis grid.
 
-A layer of a circuit holds its nodes on a grid of cells, every cell with ``C`` channels; all nodes of
-a cell have the same scope (the set of variables they speak of). A product multiplies channel ``c``
-of some cells with channel ``c`` of others. Products over 2 x 2 cells separate into a product of
-pairs along the rows and one along the columns, so pairs are all that is needed here:
+A layer of a circuit holds its nodes on a grid of cells, every cell with ``C`` channels; all nodes
+of a cell have the same scope (the set of variables they speak of). A product multiplies channel
+``c`` of some cells with channel ``c`` of others. Products over 2 x 2 cells separate into a product
+of pairs along the rows and one along the columns, so pairs are all that is needed here:
 
 ========== ======================= ============================ ==========
 kind       output ``i`` multiplies  that is                      ``n`` ->

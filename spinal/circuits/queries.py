@@ -26,7 +26,7 @@ def sample(
     generator: torch.Generator | None,
     return_classes: bool,
 ) -> Any:
-    """Fill the NaN entries of ``z`` by draws from ``p(missing | seen, class)``; see `Circuit.sample`."""
+    """Draw the NaN entries of ``z`` from ``p(missing | seen, class)``; see `Circuit.sample`."""
     device = z.device
 
     def noise(like: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def most_probable(spn: Circuit, z: Tensor, classes: int | Tensor | None) -> Tens
 
 
 def _descend(spn: Circuit, values: list[Tensor], classes: Tensor, noise: Any) -> Tensor:
-    """The component ``[A, B, N]`` that each region is given, from the product values and a class."""
+    """The component ``[A, B, N]`` of each region, from the product values and a class."""
     top = values[-1]
     a, b, n, inputs = top.shape
     scores = top + spn.root_log_weights()[..., classes].squeeze(2).transpose(2, 3)

@@ -25,7 +25,7 @@ from spinal.circuits.products import Product
 from spinal.errors import StructureError
 
 #: Share of each sum that is spread evenly over its children. Small enough not to be felt, large
-#: enough for float32: (1e-6 / 4096)^4 is about 1e-39, and sums that feed products have <= 64 inputs.
+#: enough for float32: a product of four sums over 64 channels is at least (1e-6 / 64)^4 = 6e-32.
 WEIGHT_FLOOR = 1e-6
 
 
@@ -149,7 +149,7 @@ class Layer(nn.Module):
         self.product, self.sum = product, sum
 
     def forward(self, x: Tensor, m: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """``x [A, B, N, C], m [A, B, N] -> [A', B', N, C'], [A', B', N]``; see the module's head."""
+        """``x [A, B, N, C], m [A, B, N] -> [A', B', N, C'], [A', B', N]``; see above."""
         s, m = _ProductSum.apply(x, m, weights, self.product)
         return s, m
 
@@ -161,8 +161,8 @@ class Layer(nn.Module):
 class _ProductSum(torch.autograd.Function):
     r"""One layer with its backward pass by hand.
 
-    The scale is a gauge: the value :math:`s e^m` does not depend on the choice of ``t``, so ``t`` and
-    ``m`` are constants to differentiation, and every derivative runs through ``s`` alone. With
+    The scale is a gauge: the value :math:`s e^m` does not depend on the choice of ``t``, so ``t``
+    and ``m`` are constants to differentiation, and every derivative runs through ``s`` alone. With
     :math:`\bar s` the derivative by ``s``,
 
     .. math::

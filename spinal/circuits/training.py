@@ -26,10 +26,10 @@ from spinal.errors import SpinalError
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a circuit is fitted. The defaults are the recipe of ``results/spn-recipe``.
+    r"""How a circuit is fitted. The defaults are the recipe of ``results/spn-recipe``.
 
     Attributes:
-        generative: the weight :math:`\\alpha` of the generative term: 0 is discriminative, 1
+        generative: the weight :math:`\alpha` of the generative term: 0 is discriminative, 1
             generative.
         optimiser: ``adam``, or ``em`` (generative only; `learning_rate` is then the step towards
             the new estimate, 1 for plain EM).
@@ -63,12 +63,6 @@ class FitSettings:
             raise SpinalError("EM maximises the likelihood: set generative=1, or optimiser='adam'")
         if self.optimiser not in ("adam", "em") or self.schedule not in ("one-cycle", "constant"):
             raise SpinalError(f"unknown optimiser {self.optimiser!r} or schedule {self.schedule!r}")
-
-
-#: The settings that the paper states; rates of leaf dropout were 0.05 (MNIST) and 0.3 (the others).
-PAPER = FitSettings(
-    generative=0.0, learning_rate=0.08, schedule="constant", epochs=650, leaf_dropout=0.3
-)
 
 
 @dataclass
@@ -187,8 +181,8 @@ def _em_update(
 ) -> float:
     r"""One step of expectation-maximisation.
 
-    Expected counts are derivatives: of the log-likelihood by a weight, times the weight; and by the
-    natural parameters of a leaf, which gives the expected statistics :math:`(z^2, z, 1)` themselves.
+    Expected counts are derivatives: of the log-likelihood by a weight, times the weight; and by
+    the natural parameters of a leaf, which gives the expected :math:`(z^2, z, 1)` themselves.
     """
     theta = circuit.evaluate()
     eta = theta.natural.eta.detach().requires_grad_()
@@ -196,14 +190,14 @@ def _em_update(
     frozen = Evaluated(theta.natural._replace(eta=eta), mixes, theta.log_prior.detach())
     by_class, common = circuit.class_values(z, keep, frozen)
     likelihood = (by_class.gather(1, y[:, None]).squeeze(1) + common) @ weights
-    likelihood.backward()
+    statistics, *counts = torch.autograd.grad(likelihood, [eta, *mixes])
     step = settings.learning_rate
     with torch.no_grad():
-        for layer, w in zip(circuit.layers, mixes, strict=True):
-            layer.sum.blend(w, w.grad, step)
-        circuit.leaves.blend(eta.grad, step)
-        counts = torch.zeros_like(circuit.prior_logits).index_add(0, y, weights)
-        prior = (1 - step) * theta.log_prior.exp() + step * counts / counts.sum()
+        for layer, w, derivative in zip(circuit.layers, mixes, counts, strict=True):
+            layer.sum.blend(w, derivative, step)
+        circuit.leaves.blend(statistics, step)
+        in_class = torch.zeros_like(circuit.prior_logits).index_add(0, y, weights)
+        prior = (1 - step) * theta.log_prior.exp() + step * in_class / in_class.sum()
         circuit.set_prior(prior)
     return -float(likelihood.detach()) / float(weights.sum()) / circuit.features
 
