@@ -1,0 +1,234 @@
+"""The networks by name: the paper's LeNet-like CNN and VGG, and one dense layer.
+
+Each is built for the shape of a point, (H, W, C) or (D,), and a number of classes. ``width`` scales
+channels and features; the number of features stays a multiple of 16, so that it fills a grid of
+an SPN. All weights come from ``seed``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from spinal.networks.inputs import Preprocess
+from spinal.networks.network import Network, NetworkError, seeded
+
+
+def lenet(
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    width: float = 1.0,
+    dropout: float = 0.5,
+    seed: int = 0,
+) -> Network:
+    """The paper's LeNet-like CNN for MNIST.
+
+    | body: 2 x (conv 32, ReLU), maxpool, 2 x (conv 64, ReLU), dropout, flatten, dense 128, ReLU
+    | head: dropout, dense
+
+    The paper does not say how large its filters are: here 3 x 3. They are not padded, as in Keras,
+    unless a side of the images is below 16, which would leave (almost) nothing of them: then by 1.
+    Images one pixel wide or high are not pooled.
+
+    Args:
+        input_shape: (H, W, C).
+        classes: number of logits.
+        width: factor on channels and features.
+        dropout: rate of both dropout layers.
+        seed: of the weights.
+    """
+    sides, channels = _image_shape("lenet", input_shape)
+    first, second = _scaled(32, width, 4), _scaled(64, width, 4)
+    features = _scaled(128, width, 16)
+    padding = 1 if min(sides) < 16 else 0
+    side = min(sides) - 4 + 4 * padding  # before the pooling
+    with seeded(seed):
+        body = nn.Sequential(
+            nn.Conv2d(channels, first, 3, padding=padding),
+            nn.ReLU(),
+            nn.Conv2d(first, first, 3, padding=padding),
+            nn.ReLU(),
+            *([nn.MaxPool2d(2)] if side >= 2 else []),
+            nn.Conv2d(first, second, 3, padding=padding),
+            nn.ReLU(),
+            nn.Conv2d(second, second, 3, padding=padding),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Flatten(),
+        )
+        body.extend([nn.Linear(_flat_size(body, sides, channels), features), nn.ReLU()])
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
+    return _network("lenet", body, head, input_shape, classes, width=width, dropout=dropout)
+
+
+def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: int = 0) -> Network:
+    """The paper's VGG for CIFAR-10, Fashion-MNIST and SVHN: ten convolutions in four blocks.
+
+    | body: 2 x conv 64, maxpool, dropout .2; 2 x conv 128, maxpool, dropout .3;
+    |       3 x conv 256, maxpool, dropout .4; 3 x conv 512, maxpool, dropout .5;
+    |       flatten, dense 512, batch norm, ReLU
+    | head: dropout .5, dense
+
+    where a conv is a 3 x 3 convolution padded by 1, batch norm, and a ReLU. The paper does not
+    print its ReLUs. There has to be one after the dense layer, too: without it, it and the head
+    would be one linear map, and the 512 features no more than C logits. A pooling that would leave
+    nothing of a small image is left out.
+
+    Args:
+        input_shape: (H, W, C).
+        classes: number of logits.
+        width: factor on channels and features; 1 is out of reach without a GPU.
+        seed: of the weights.
+    """
+    sides, inputs = _image_shape("vgg", input_shape)
+    side, channels, features = min(sides), inputs, _scaled(512, width, 16)
+    with seeded(seed):
+        body = nn.Sequential()
+        for outputs, convolutions, dropout in (
+            (64, 2, 0.2),
+            (128, 2, 0.3),
+            (256, 3, 0.4),
+            (512, 3, 0.5),
+        ):
+            for _ in range(convolutions):
+                # Batch norm takes the mean off, and with it any bias.
+                outputs_ = _scaled(outputs, width, 4)
+                body.extend(
+                    [
+                        nn.Conv2d(channels, outputs_, 3, padding=1, bias=False),
+                        nn.BatchNorm2d(outputs_),
+                        nn.ReLU(),
+                    ]
+                )
+                channels = outputs_
+            if side >= 2:
+                body.append(nn.MaxPool2d(2))
+                side //= 2
+            body.append(nn.Dropout(dropout))
+        body.append(nn.Flatten())
+        body.extend(
+            [
+                nn.Linear(_flat_size(body, sides, inputs), features, bias=False),
+                nn.BatchNorm1d(features),
+                nn.ReLU(),
+            ]
+        )
+        head = nn.Sequential(nn.Dropout(0.5), nn.Linear(features, classes))
+    return _network("vgg", body, head, input_shape, classes, width=width)
+
+
+def dense(
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    width: float = 1.0,
+    dropout: float = 0.5,
+    input_dropout: float = 0.0,
+    seed: int = 0,
+) -> Network:
+    """One dense layer, for points that are feature vectors already: embeddings, tables.
+
+    | body: (dropout,) dense 128, ReLU
+    | head: dropout, dense
+
+    Args:
+        input_shape: (D,); images are flattened.
+        classes: number of logits.
+        width: factor on the features.
+        dropout: rate in the head.
+        input_dropout: rate on the inputs; 0 for no such layer.
+        seed: of the weights.
+    """
+    features = _scaled(128, width, 16)
+    with seeded(seed):
+        body = nn.Sequential(
+            nn.Flatten(),
+            *([nn.Dropout(input_dropout)] if input_dropout else []),
+            nn.Linear(math.prod(input_shape), features),
+            nn.ReLU(),
+        )
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
+    return _network(
+        "dense", body, head, input_shape, classes,
+        width=width, dropout=dropout, input_dropout=input_dropout,
+    )  # fmt: skip
+
+
+NETWORKS: dict[str, Callable[..., Network]] = {"lenet": lenet, "vgg": vgg, "dense": dense}
+
+
+def build_network(
+    name: str,
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    width: float = 1.0,
+    seed: int = 0,
+    **options: Any,
+) -> Network:
+    """A network from the table `NETWORKS`.
+
+    Args:
+        name: ``lenet``, ``vgg`` or ``dense``.
+        input_shape: of one point: (H, W, C) or (D,), that is, ``points.shape[1:]``.
+        classes: number of logits.
+        width: factor on channels and features.
+        seed: of the weights.
+        options: more arguments of that network, such as ``dropout``.
+
+    Raises:
+        NetworkError: if there is no such network, or it does not fit the points.
+    """
+    if name not in NETWORKS:
+        close = difflib.get_close_matches(name, NETWORKS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise NetworkError(f"no network {name!r}: {hint}There are {', '.join(NETWORKS)}")
+    try:
+        return NETWORKS[name](input_shape, classes, width=width, seed=seed, **options)
+    except TypeError as error:
+        raise NetworkError(f"{name}: {error}") from error
+
+
+def _network(
+    name: str,
+    body: nn.Module,
+    head: nn.Module,
+    input_shape: Sequence[int],
+    classes: int,
+    **arguments: Any,
+) -> Network:
+    shape = tuple(int(n) for n in input_shape)
+    config = {"name": name, "input_shape": list(shape), "classes": classes, **arguments}
+    return Network(body, head, preprocess=Preprocess(shape), config=config)
+
+
+def _image_shape(name: str, input_shape: Sequence[int]) -> tuple[tuple[int, int], int]:
+    if len(input_shape) != 3:
+        raise NetworkError(
+            f"{name} is for images, (H, W, C), not for points of shape {tuple(input_shape)}: "
+            "for feature vectors, take 'dense'"
+        )
+    height, width, channels = (int(n) for n in input_shape)
+    return (height, width), channels
+
+
+def _scaled(size: int, width: float, multiple: int) -> int:
+    """``width * size``, rounded to a multiple, at least one of them."""
+    if not width > 0:
+        raise NetworkError(f"width must be positive, not {width}")
+    return max(1, round(width * size / multiple)) * multiple
+
+
+@torch.no_grad()
+def _flat_size(body: nn.Module, sides: tuple[int, int], channels: int) -> int:
+    """The number of values for each point that come out of ``body``."""
+    training = body.training
+    size = body.eval()(torch.zeros(1, channels, *sides)).numel()
+    body.train(training)
+    return size

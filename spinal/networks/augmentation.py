@@ -1,0 +1,41 @@
+"""Light changes to training images that leave their class as it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Augment = Literal["none", "shift", "shift-flip"]
+
+
+def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
+    """Shift each image by up to an eighth of its sides; with ``shift-flip``, mirror half of them.
+
+    Pixels that come in are those of the edge. Feature vectors ``[N, D]`` are given back as they
+    are.
+
+    Args:
+        batch: uint8 ``[N, H, W, C]``.
+        kind: ``none``, ``shift`` or ``shift-flip``.
+        generator: on the CPU.
+    """
+    if kind == "none" or batch.ndim != 4:
+        return batch
+    n, height, width, _ = batch.shape
+    rows = _shifted(n, height, generator)
+    columns = _shifted(n, width, generator)
+    if kind == "shift-flip":
+        flip = torch.rand(n, 1, generator=generator) < 0.5
+        columns = torch.where(flip, width - 1 - columns, columns)
+    rows, columns = rows.to(batch.device), columns.to(batch.device)
+    each = torch.arange(n, device=batch.device)
+    return batch[each[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def _shifted(n: int, size: int, generator: torch.Generator) -> Tensor:
+    """The positions 0..size-1, moved as a whole for each of n images and cut off: ``[n, size]``."""
+    most = size // 8
+    moves = torch.randint(-most, most + 1, (n, 1), generator=generator)
+    return (torch.arange(size) + moves).clamp(0, size - 1)

@@ -1,0 +1,71 @@
+"""Applying a network to points: features, logits; in batches, without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spinal.data.points import Points, as_points
+from spinal.networks.network import Network
+
+#: Points at a time: enough for the matrix products, few enough for the caches.
+BATCH = 256
+
+
+@contextmanager
+def evaluating(network: torch.nn.Module) -> Iterator[None]:
+    """Inside, the network is in evaluation mode and no gradients are kept."""
+    training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train(training)
+
+
+def compute_features(
+    network: Network,
+    points: Points | NDArray,
+    indices: NDArray[np.int64] | None = None,
+    *,
+    batch_size: int = BATCH,
+    device: torch.device | str | None = None,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> Tensor:
+    """The feature vectors of points, float32 ``[N, F]``, on the CPU.
+
+    Args:
+        network: used in evaluation mode; left as it was.
+        points: images, uint8 ``[M, H, W, C]``, or features ``[M, D]``, read in batches.
+        indices: which points, in which order; all, if None.
+        batch_size: points at a time.
+        device: moves the network there first; None: where it is.
+        on_batch: called with the number of points done, and of all.
+    """
+    points = as_points(points)
+    chosen = np.arange(len(points)) if indices is None else np.asarray(indices, np.int64)
+    if device is not None:
+        network.to(device)
+    parts = []
+    with evaluating(network):
+        for start in range(0, max(len(chosen), 1), batch_size):
+            batch = points[chosen[start : start + batch_size]]
+            parts.append(network.features(network.to_input(batch)).float().cpu())
+            if on_batch is not None:
+                on_batch(min(start + batch_size, len(chosen)), len(chosen))
+    return torch.cat(parts)
+
+
+def predict_logits(network: Network, features: Tensor, *, batch_size: int = 4096) -> Tensor:
+    """The logits ``[N, C]``, float32 on the CPU, of feature vectors ``[N, F]``."""
+    with evaluating(network):
+        parts = [
+            network.head(z.to(network.device)).float().cpu() for z in features.split(batch_size)
+        ]
+    return torch.cat(parts)

@@ -1,0 +1,93 @@
+"""From points as they are stored to the input of a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from spinal.data.points import Points, as_points, iter_batches
+from spinal.errors import DataError
+
+#: Points that the mean and the deviation are computed from.
+SAMPLE = 2000
+
+
+class Preprocess(nn.Module):
+    """Scales images to 0..1, standardises each channel (or feature), and moves channels first.
+
+    Mean and deviation are computed once, by `fit`, and are part of the network's state from then
+    on: a point means the same input in every round.
+
+    Args:
+        input_shape: of one point, (H, W, C) or (D,), checked for every batch; None: any.
+    """
+
+    mean: Tensor
+    std: Tensor
+    fitted: Tensor
+
+    def __init__(self, input_shape: tuple[int, ...] | None = None) -> None:
+        super().__init__()
+        self.input_shape = input_shape
+        self.register_buffer("mean", torch.zeros(1))
+        self.register_buffer("std", torch.ones(1))
+        self.register_buffer("fitted", torch.tensor(False))
+
+    @torch.no_grad()
+    def fit(self, points: NDArray | Points) -> None:
+        """Take mean and deviation from at most `SAMPLE` points, evenly spread over all.
+
+        The labels are not looked at, so the whole pool can be given: that is better than the few
+        points that are labelled at the start.
+        """
+        points = as_points(points)
+        indices = np.linspace(0, len(points) - 1, min(len(points), SAMPLE)).astype(np.int64)
+        rows, totals, squares = 0, np.zeros(1), np.zeros(1)
+        for batch in iter_batches(points, indices):
+            values = batch.reshape(-1, batch.shape[-1]).astype(np.float64)
+            values = values / 255 if batch.ndim == 4 else values
+            rows += len(values)
+            totals = totals + values.sum(0)
+            squares = squares + (values**2).sum(0)
+        mean = totals / rows
+        std = np.sqrt(np.maximum(squares / rows - mean**2, 0))
+        std[std < 1e-6 * np.maximum(1, abs(mean))] = 1  # a constant: nothing to scale
+        self.mean = torch.as_tensor(mean, dtype=self.mean.dtype, device=self.mean.device)
+        self.std = torch.as_tensor(std, dtype=self.std.dtype, device=self.std.device)
+        self.fitted.fill_(True)
+
+    def forward(self, batch: NDArray | Tensor) -> Tensor:
+        """uint8 ``[N, H, W, C]`` to ``[N, C, H, W]``, or features ``[N, D]`` to ``[N, D]``."""
+        x = torch.as_tensor(batch).to(self.mean.device)
+        if self.input_shape is not None and tuple(x.shape[1:]) != self.input_shape:
+            raise DataError(
+                f"points of shape {tuple(x.shape[1:])}, but the network is for {self.input_shape}"
+            )
+        if x.ndim == 4 and x.dtype == torch.uint8:
+            x = x.to(self.mean.dtype).div_(255)
+        elif x.ndim == 2:
+            x = x.to(self.mean.dtype)
+        else:
+            raise DataError(
+                f"a batch of shape {tuple(x.shape)} and type {x.dtype}: give uint8 images, "
+                "(N, H, W, C), or features, (N, D)"
+            )
+        if len(self.mean) not in (1, x.size(-1)):
+            raise DataError(
+                f"points with {x.size(-1)} channels or features, but the network was standardised "
+                f"with {len(self.mean)}"
+            )
+        x = (x - self.mean) / self.std
+        return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Take the shapes that were saved: they are not known before `fit`."""
+        for name in ("mean", "std"):
+            saved = state_dict.get(prefix + name)
+            if saved is not None:
+                setattr(self, name, torch.empty_like(saved, device=self.mean.device))
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -1,0 +1,128 @@
+"""A network cut in two: ``features(x)``, what an SPN is trained on, and ``head(z)``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from spinal.errors import SpinalError
+from spinal.networks.inputs import Preprocess
+
+
+class NetworkError(SpinalError, ValueError):
+    """A network that cannot be built, cut, trained or applied as asked."""
+
+
+class Network(nn.Module):
+    """A classifier whose feature vector is at hand: ``forward(x) == head(features(x))``.
+
+    Args:
+        body: maps the input, ``[N, channels, height, width]`` or ``[N, D]``, to ``[N, F]`` (or to
+            something that flattens to it).
+        head: maps ``[N, F]`` to logits ``[N, C]``. Dropout before the last layer belongs here:
+            features are the same in every pass.
+        preprocess: what turns points, as they are stored, into the input of ``body``.
+        config: the arguments that `spinal.networks.build_network` builds this network from, kept
+            beside the weights by `spinal.networks.save`. Empty for a network the user brings.
+        pretrained: start, whenever training starts anew, from the weights as they are now; else
+            from random ones.
+    """
+
+    def __init__(
+        self,
+        body: nn.Module,
+        head: nn.Module,
+        *,
+        preprocess: Preprocess | None = None,
+        config: dict[str, Any] | None = None,
+        pretrained: bool = False,
+    ) -> None:
+        super().__init__()
+        self.preprocess = Preprocess() if preprocess is None else preprocess
+        self.body = body
+        self.head = head
+        self.config = dict(config or {})
+        self._brought = _copied(body, head) if pretrained else None
+        # Pools are stored as NHWC: seen as NCHW they are in this format, and no batch is permuted.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.preprocess.mean.device
+
+    def to_input(self, batch: NDArray | Tensor) -> Tensor:
+        """Points as stored, uint8 ``[N, H, W, C]`` or ``[N, D]``, as the input of `forward`."""
+        return self.preprocess(batch)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The feature vectors ``[N, F]``."""
+        return self.body(x).flatten(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits ``[N, C]``."""
+        return self.head(self.features(x))
+
+    def restart(self, seed: int) -> None:
+        """Forget what was learnt; `preprocess` stays.
+
+        Weights are drawn from ``seed``, layer by layer as torch starts them, or are those that the
+        network was brought with, if it is ``pretrained``.
+        """
+        if self._brought is not None:
+            for part, state in zip((self.body, self.head), self._brought, strict=True):
+                part.load_state_dict(state)
+            return
+        with seeded(seed):
+            for part in (self.body, self.head):
+                for name, module in part.named_modules():
+                    _reset(name, module)
+
+
+def _reset(name: str, module: nn.Module) -> None:
+    reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
+    if reset is not None:
+        reset()
+    elif any(True for _ in module.parameters(recurse=False)):
+        raise NetworkError(
+            f"{name or 'the network'} ({type(module).__name__}) has weights, but no "
+            "reset_parameters() to start them anew: add one, or give pretrained=True"
+        )
+
+
+def _copied(*modules: nn.Module) -> tuple[dict[str, Tensor], ...]:
+    return tuple(copy.deepcopy(module.state_dict()) for module in modules)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Inside, torch's own generators run from ``seed``; afterwards they are as they were.
+
+    Layers draw their first weights, and dropout its masks, from these generators and no others.
+    """
+    device = torch.device("cpu") if device is None else device
+    mps = torch.mps.get_rng_state() if device.type == "mps" else None
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        elif mps is not None:
+            torch.mps.manual_seed(seed)
+        try:
+            yield
+        finally:
+            if mps is not None:
+                torch.mps.set_rng_state(mps)
+
+
+def derived_seed(seed: int, purpose: int) -> int:
+    """A seed for one purpose out of several, so that their random numbers are unrelated."""
+    return int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0] >> 1)
