@@ -1,0 +1,19 @@
+"""From class probabilities (and features) to the points worth asking. Arrays only, never a model.
+
+>>> import torch
+>>> from spinal.acquisition import Candidates, make_acquisition
+>>> log_probs_N_K_C = torch.randn(100, 1, 10).log_softmax(-1)
+>>> acquisition = make_acquisition("max-entropy")
+>>> sorted(acquisition.needs)
+['log_probs']
+>>> generator = torch.Generator().manual_seed(0)
+>>> candidates = Candidates(log_probs_N_K_C)
+>>> len(acquisition.select(candidates, 5, generator))
+5
+"""
+
+from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.table import ACQUISITIONS, make_acquisition
+
+__all__ = ["ACQUISITIONS", "Acquisition", "AcquisitionError", "Candidates", "make_acquisition"]

@@ -1,0 +1,136 @@
+"""What an acquisition function chooses from: arrays, one row for each candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from spinal.errors import DataError
+
+#: How far the probabilities of a point may be from 1 in all: coarse enough for float16 origins.
+_NORMALISED = 1e-3
+#: Elements that are worked on at once where a whole ``[N, K, C]`` copy is not wanted.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """N points that may be asked. A strategy names the fields that it ``needs``; others stay None.
+
+    Shapes: N candidates, K posterior samples, C classes, D features, L points that are labelled
+    already, J random projections.
+
+    Parameters
+    ----------
+    log_probs
+        ``log_probs_N_K_C``: natural logs of class probabilities. Sample k is the same model for
+        every point.
+    features
+        Feature vectors, ``[N, D]``.
+    labelled_features
+        Features ``[L, D]`` of the points that need not be asked again: labelled, or asked and not
+        answered yet. L may be 0.
+    projections
+        Projected log-likelihoods of each point, ``[N, J]``; see `spinal.acquisition.frank_wolfe`.
+    ids
+        Distinct whole numbers ``[N]`` that tell points apart; 0 to N - 1 by default. Chance, and so
+        the breaking of ties, goes by them: the same points in another order give the same picks.
+    """
+
+    log_probs: Tensor | None = None
+    features: Tensor | None = None
+    labelled_features: Tensor | None = None
+    projections: Tensor | None = None
+    ids: Tensor | None = None
+
+    def __len__(self) -> int:
+        """N, the number of candidates."""
+        return next((len(array) for _, array in self._rows()), 0)
+
+    def check(self, needs: Iterable[str]) -> None:
+        """Refuse candidates that lack something, or whose arrays cannot be what they should be."""
+        for name in sorted(needs):
+            if getattr(self, name) is None:
+                raise DataError(f"this acquisition function needs {name}, which is not given")
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if array is not None:
+                _check_array(field.name, array)
+        for name, array in self._rows():
+            if len(array) != len(self):
+                raise DataError(f"{name} has {len(array)} rows where others have {len(self)}")
+        z, labelled = self.features, self.labelled_features
+        if z is not None and labelled is not None and z.shape[1] != labelled.shape[1]:
+            raise DataError(
+                f"{z.shape[1]} features of candidates, {labelled.shape[1]} of labelled points"
+            )
+
+    def order(self) -> Tensor:
+        """Positions of the candidates by ascending id."""
+        if self.ids is None:
+            return torch.arange(len(self))
+        return self.ids.cpu().argsort()
+
+    def take(self, positions: Tensor) -> Candidates:
+        """The candidates at these positions, in this order; no copy if they are in it already."""
+        if torch.equal(positions, torch.arange(len(self))):
+            return self
+        rows = {name: array[positions.to(array.device)] for name, array in self._rows()}
+        return replace(self, **rows)
+
+    def _rows(self) -> list[tuple[str, Tensor]]:
+        """The arrays with one row for each candidate that are given."""
+        arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return [(name, a) for name, a in arrays if a is not None and name != "labelled_features"]
+
+
+def chunks(log_probs_N_K_C: Tensor) -> Iterable[Tensor]:
+    """The same log-probabilities, a few points at a time."""
+    points = max(1, _CHUNK // max(1, log_probs_N_K_C[:1].numel()))
+    return log_probs_N_K_C.split(points)
+
+
+def _check_array(name: str, array: Tensor) -> None:
+    """Refuse an array of the wrong kind, shape, or content."""
+    if not isinstance(array, Tensor):
+        raise DataError(f"{name} is a {type(array).__name__}; give a torch tensor")
+    axes = 3 if name == "log_probs" else 2
+    if name == "ids":
+        if array.ndim != 1 or array.is_floating_point() or array.is_complex():
+            raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: whole numbers")
+        if len(array.unique()) != len(array):
+            raise DataError("two candidates have the same id in ids")
+        return
+    if not array.is_floating_point() or array.ndim != axes:
+        raise DataError(
+            f"{name} is {array.dtype} of shape {_shape(array)}; give {axes} axes, float"
+        )
+    if name == "log_probs":
+        _check_log_probs(array)
+    elif not array.isfinite().all():
+        raise DataError(f"{name} holds NaN or infinite numbers")
+
+
+def _check_log_probs(log_probs_N_K_C: Tensor) -> None:
+    _, k, c = log_probs_N_K_C.shape
+    if k < 1 or c < 1:
+        raise DataError(f"log_probs with {k} samples and {c} classes: give at least one each")
+    start = 0
+    for part in chunks(log_probs_N_K_C):
+        total_N_K = part.logsumexp(-1)
+        wrong = ~(total_N_K.abs() <= _NORMALISED)  # NaN compares false, so it counts as wrong
+        if wrong.any():
+            i, j = (int(x) for x in wrong.nonzero()[0])
+            total = float(total_N_K[i, j].exp())
+            raise DataError(
+                f"log_probs at point {start + i}, sample {j}: probabilities sum to "
+                f"{total:.6g}, not 1. Give natural logs, such as logits.log_softmax(-1)"
+            )
+        start += len(part)
+
+
+def _shape(array: Tensor) -> str:
+    return " x ".join(map(str, array.shape)) or "one number"

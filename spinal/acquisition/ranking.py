@@ -1,0 +1,72 @@
+"""Choosing by a score of each point alone: the best b, or in proportion to the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.scores import Score
+
+
+@dataclass(frozen=True)
+class Ranked(Acquisition):
+    r"""The ``b`` highest scores; ties are broken by chance.
+
+    Parameters
+    ----------
+    score
+        One of `spinal.acquisition.scores`.
+    power
+        If given, the rank goes by :math:`\log s_n + \epsilon_n` with
+        :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`: points are
+        drawn one after the other in proportion to :math:`s_n^\beta`. With BALD it is PowerBALD
+        (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates, and chance
+        takes most of them out at no price. :math:`\beta = 0` is random, :math:`\beta \to \infty`
+        the ``b`` highest.
+    """
+
+    score: Score
+    power: float | None = None
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_probs"})
+
+    def __post_init__(self) -> None:
+        if self.power is not None and not 0 <= self.power < float("inf"):
+            raise AcquisitionError(f"power must be a number from 0 up, not {self.power}")
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        assert candidates.log_probs is not None
+        scores_N = self.score(candidates.log_probs).cpu()
+        if self.power is not None:
+            # Points with a score of 0 follow after all others, by chance: log 0 ties them.
+            log_N = torch.special.xlogy(torch.tensor(self.power, dtype=torch.float64), scores_N)
+            scores_N = log_N + gumbel(len(scores_N), generator)
+        return top(scores_N, b, generator)
+
+
+@dataclass(frozen=True)
+class Random(Acquisition):
+    """Any ``b`` points, all equally probable."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        return torch.randperm(len(candidates), generator=generator)[:b]
+
+
+def top(scores_N: Tensor, b: int, generator: torch.Generator) -> Tensor:
+    """Positions of the ``b`` highest scores, descending; equal ones in random order."""
+    shuffled = torch.randperm(len(scores_N), generator=generator)
+    ranked = scores_N[shuffled].argsort(descending=True, stable=True)
+    return shuffled[ranked[:b]]
+
+
+def gumbel(n: int, generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise, ``[n]`` in float64."""
+    exponential = torch.empty(n, dtype=torch.float64).exponential_(generator=generator)
+    return -exponential.clamp_min(torch.finfo(torch.float64).tiny).log()

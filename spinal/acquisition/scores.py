@@ -1,0 +1,95 @@
+r"""Scores of single points: pure functions from ``log_probs_N_K_C`` to ``[N]``, high where unsure.
+
+Write :math:`p_{kc} = p(c \mid x, \omega_k)`, :math:`\bar p_c = \frac1K \sum_k p_{kc}`,
+:math:`H` for the entropy in nats. Scores are float64, never negative, and computed a few points at
+a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+
+import torch
+from torch import Tensor
+
+from spinal.acquisition.candidates import chunks
+
+Score = Callable[[Tensor], Tensor]
+
+
+def entropy(log_probs: Tensor) -> Tensor:
+    r""":math:`-\sum_c p_c \log p_c` over the last axis; 0 log 0 is 0."""
+    # exp(-1e300) is 0 as exp(-inf) is, but 0 * -1e300 is 0 and not NaN.
+    lowest = torch.finfo(log_probs.dtype).min
+    return -(log_probs.exp() * log_probs.clamp_min(lowest)).sum(-1).clamp_max(0)
+
+
+def mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`\log \bar p_c`, the prediction of all samples together, ``[N, C]``."""
+    return log_probs_N_K_C.logsumexp(1) - math.log(log_probs_N_K_C.shape[1])
+
+
+def _by_point(score: Score) -> Score:
+    """Apply a score in float64 to a few points at a time."""
+
+    @wraps(score)
+    def whole(log_probs_N_K_C: Tensor) -> Tensor:
+        parts = [score(part.double()) for part in chunks(log_probs_N_K_C)]
+        return torch.cat(parts)
+
+    return whole
+
+
+@_by_point
+def max_entropy(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`H[\bar p]`."""
+    return entropy(mean_log_probs(log_probs_N_K_C))
+
+
+@_by_point
+def variation_ratio(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`1 - \max_c \bar p_c`."""
+    return _complement(mean_log_probs(log_probs_N_K_C).amax(-1).exp())
+
+
+@_by_point
+def variation_ratio_votes(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`1 - \frac1K \max_c \#\{k : \arg\max_{c'} p_{kc'} = c\}`: votes against the mode."""
+    classes, samples = log_probs_N_K_C.shape[2], log_probs_N_K_C.shape[1]
+    votes_N_K = log_probs_N_K_C.argmax(-1)
+    counts_N_C = torch.nn.functional.one_hot(votes_N_K, classes).sum(1)
+    return 1 - counts_N_C.amax(-1).double() / samples
+
+
+@_by_point
+def margin(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`1 - (\bar p_{(1)} - \bar p_{(2)})`, of the two most probable classes."""
+    mean_N_C = mean_log_probs(log_probs_N_K_C).exp()
+    best = mean_N_C.topk(min(2, mean_N_C.shape[1])).values
+    second = best[:, 1] if best.shape[1] == 2 else 0
+    return _complement(best[:, 0] - second)
+
+
+@_by_point
+def bald(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`H[\bar p] - \frac1K \sum_k H[p_k]`: what the label would tell about the model.
+
+    Houlsby et al., 2011. Exactly 0 if there is only one sample.
+    """
+    if log_probs_N_K_C.shape[1] == 1:
+        return log_probs_N_K_C.new_zeros(len(log_probs_N_K_C))
+    within = entropy(log_probs_N_K_C).mean(1)
+    return (entropy(mean_log_probs(log_probs_N_K_C)) - within).clamp_min(0)
+
+
+@_by_point
+def mean_std(log_probs_N_K_C: Tensor) -> Tensor:
+    r""":math:`\frac1C \sum_c \sqrt{\frac1K \sum_k (p_{kc} - \bar p_c)^2}`."""
+    return log_probs_N_K_C.exp().std(1, correction=0).mean(-1)
+
+
+def _complement(p: Tensor) -> Tensor:
+    """``1 - p``, not below 0 where rounding lifts p above 1."""
+    return (1 - p).clamp_min(0)

@@ -1,0 +1,51 @@
+"""All acquisition functions by name. A new one is a file, and a line here."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.ranking import Random, Ranked
+from spinal.acquisition.scores import (
+    bald,
+    margin,
+    max_entropy,
+    mean_std,
+    variation_ratio,
+    variation_ratio_votes,
+)
+
+ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
+    "random": Random,
+    "max-entropy": partial(Ranked, max_entropy),
+    "variation-ratio": partial(Ranked, variation_ratio),
+    "variation-ratio-votes": partial(Ranked, variation_ratio_votes),
+    "margin": partial(Ranked, margin),
+    "mean-std": partial(Ranked, mean_std),
+    "bald": partial(Ranked, bald),
+    "power-bald": partial(Ranked, bald, power=1.0),
+}
+
+
+def make_acquisition(name: str, **settings: Any) -> Acquisition:
+    """The acquisition function of this name, with settings other than its own if any are given."""
+    if name not in ACQUISITIONS:
+        raise AcquisitionError(f"there is no acquisition function {_suggest(name, ACQUISITIONS)}")
+    factory = ACQUISITIONS[name]
+    known = inspect.signature(factory).parameters
+    for key in settings:
+        if key not in known:
+            raise AcquisitionError(f"{name} has no setting {_suggest(key, known)}")
+    return factory(**settings)
+
+
+def _suggest(wrong: str, names: Iterable[str]) -> str:
+    """The wrong name, with the nearest right one or else all of them."""
+    names = list(names)
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
+    return f"{wrong!r}: {hint}"
