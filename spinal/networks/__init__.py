@@ -1,9 +1,11 @@
 """Networks cut in two, ``features(x)`` and ``head(z)``: built, trained, applied, stored."""
 
 from spinal.networks.architectures import NETWORKS, build_network, dense, lenet, vgg
+from spinal.networks.dropout import DropoutSplit, split_at_dropout
 from spinal.networks.evaluation import compute_features, predict_logits
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError
+from spinal.networks.storage import load, load_weights, save
 from spinal.networks.training import (
     PAPER_LENET,
     PAPER_VGG,
@@ -12,12 +14,14 @@ from spinal.networks.training import (
     TrainSettings,
     train,
 )
+from spinal.networks.wrapping import wrap
 
 __all__ = [
     "NETWORKS",
     "PAPER_LENET",
     "PAPER_VGG",
     "TUNED",
+    "DropoutSplit",
     "Network",
     "NetworkError",
     "Preprocess",
@@ -27,7 +31,12 @@ __all__ = [
     "compute_features",
     "dense",
     "lenet",
+    "load",
+    "load_weights",
     "predict_logits",
+    "save",
+    "split_at_dropout",
     "train",
     "vgg",
+    "wrap",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from spinal.data.points import Points, as_points, iter_batches
@@ -37,7 +37,6 @@ class Preprocess(nn.Module):
         self.register_buffer("std", torch.ones(1))
         self.register_buffer("fitted", torch.tensor(False))
 
-    @torch.no_grad()
     def fit(self, points: NDArray | Points) -> None:
         """Take mean and deviation from at most `SAMPLE` points, evenly spread over all.
 
@@ -56,8 +55,12 @@ class Preprocess(nn.Module):
         mean = totals / rows
         std = np.sqrt(np.maximum(squares / rows - mean**2, 0))
         std[std < 1e-6 * np.maximum(1, abs(mean))] = 1  # a constant: nothing to scale
-        self.mean = torch.as_tensor(mean, dtype=self.mean.dtype, device=self.mean.device)
-        self.std = torch.as_tensor(std, dtype=self.std.dtype, device=self.std.device)
+        self.set(mean, std)
+
+    def set(self, mean: ArrayLike, std: ArrayLike) -> None:
+        """Take mean and deviation as given, by channel (in units of 0..1) or by feature."""
+        self.mean = torch.tensor(np.asarray(mean)).to(self.mean)
+        self.std = torch.tensor(np.asarray(std)).to(self.std)
         self.fitted.fill_(True)
 
     def forward(self, batch: NDArray | Tensor) -> Tensor:

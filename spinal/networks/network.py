@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,8 @@ class Network(nn.Module):
             beside the weights by `spinal.networks.save`. Empty for a network the user brings.
         pretrained: start, whenever training starts anew, from the weights as they are now; else
             from random ones.
+        origin: the module that was cut into ``body`` and ``head``, if there is one: its weights are
+            theirs, and training starts anew by starting it anew.
     """
 
     def __init__(
@@ -43,13 +45,16 @@ class Network(nn.Module):
         preprocess: Preprocess | None = None,
         config: dict[str, Any] | None = None,
         pretrained: bool = False,
+        origin: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.preprocess = Preprocess() if preprocess is None else preprocess
         self.body = body
         self.head = head
         self.config = dict(config or {})
-        self._brought = _copied(body, head) if pretrained else None
+        # In a tuple, the origin is no submodule: its weights would be listed twice.
+        self._sources = (body, head) if origin is None else (origin,)
+        self._brought = _copied(self._sources) if pretrained else None
         # Pools are stored as NHWC: seen as NCHW they are in this format, and no batch is permuted.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -77,12 +82,12 @@ class Network(nn.Module):
         network was brought with, if it is ``pretrained``.
         """
         if self._brought is not None:
-            for part, state in zip((self.body, self.head), self._brought, strict=True):
-                part.load_state_dict(state)
+            for source, state in zip(self._sources, self._brought, strict=True):
+                source.load_state_dict(state)
             return
         with seeded(seed):
-            for part in (self.body, self.head):
-                for name, module in part.named_modules():
+            for source in self._sources:
+                for name, module in source.named_modules():
                     _reset(name, module)
 
 
@@ -97,7 +102,7 @@ def _reset(name: str, module: nn.Module) -> None:
         )
 
 
-def _copied(*modules: nn.Module) -> tuple[dict[str, Tensor], ...]:
+def _copied(modules: Iterable[nn.Module]) -> tuple[dict[str, Tensor], ...]:
     return tuple(copy.deepcopy(module.state_dict()) for module in modules)
 
 

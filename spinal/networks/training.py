@@ -133,7 +133,7 @@ def train(
         raise NetworkError(f"start must be 'scratch' or 'continue', not {start!r}")
     if device is not None:
         network.to(device)
-    if not network.preprocess.fitted:
+    if not network.preprocess.fitted and len(points):
         network.preprocess.fit(np.asarray(points))
     if start == "scratch":
         network.restart(derived_seed(seed, 0))
@@ -214,6 +214,8 @@ def _optimiser(
     network: Network, settings: TrainSettings, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler | None]:
     trained = [p for p in network.parameters() if p.requires_grad]
+    if not trained:
+        raise NetworkError("the network has no weights to train: all are frozen")
     groups = [
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},

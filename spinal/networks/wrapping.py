@@ -1,0 +1,113 @@
+"""Any module that the user brings, cut at the module whose output is the feature vector."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, fx, nn
+
+from spinal.networks.evaluation import evaluating
+from spinal.networks.graphs import cut, dependents, trace
+from spinal.networks.inputs import Preprocess
+from spinal.networks.network import Network, NetworkError
+
+_BY_HAND = "cut it by hand: Network(features, head)"
+
+
+class _First(nn.Module):
+    """The only value of a module that gives a tuple of one."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(x)[0]
+
+
+def wrap(
+    module: nn.Module,
+    features: str,
+    input_shape: Sequence[int],
+    *,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    pretrained: bool = True,
+) -> Network:
+    """Make a `Network` of a module by naming the part whose output is the feature vector.
+
+    What is called after that part becomes the head. This works where the head needs nothing but
+    the features, and the module makes the same calls for every input; else, an error says so. The
+    weights are shared with ``module``, not copied.
+
+    Example:
+        >>> network = wrap(resnet18(num_classes=10), "avgpool", (32, 32, 3))  # doctest: +SKIP
+
+    Args:
+        module: takes ``[N, channels, height, width]`` or ``[N, D]``, gives logits ``[N, C]``.
+        features: a name from ``module.named_modules()``.
+        input_shape: of one point, as stored: (H, W, C) or (D,).
+        mean, std: by channel (in units of 0..1) or feature: what the module was trained with. If
+            None, the pool's.
+        pretrained: training from scratch starts from the weights as they are now; False: from
+            random ones.
+
+    Raises:
+        NetworkError: if there is no such part, or the module cannot be cut there.
+    """
+    parts = dict(module.named_modules())
+    if features not in parts or features == "":
+        close = difflib.get_close_matches(features, parts, n=1)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        names = ", ".join(name for name in parts if name)
+        raise NetworkError(f"no module {features!r}{hint} The modules are: {names}")
+    try:
+        traced = trace(module, whole=[parts[features]])
+    except NetworkError as error:
+        raise NetworkError(f"{error}: {_BY_HAND}") from error
+    calls = [node for node in traced.graph.nodes if _is_call_of(node, features, parts)]
+    if len(calls) != 1:
+        raise NetworkError(f"{features} is called {len(calls)} times, not once: {_BY_HAND}")
+    below = dependents(traced, calls) - set(calls)
+    body, head = cut(traced, below)
+    needed = [node for node in head.graph.nodes if node.op == "placeholder"]
+    if [node.name for node in needed] != [calls[0].name]:
+        others = [node.name for node in needed if node.name != calls[0].name]
+        raise NetworkError(
+            f"after {features}, the module needs more than its output "
+            f"({', '.join(others) or 'nothing of it'}): {_BY_HAND}"
+        )
+    shape = tuple(int(n) for n in input_shape)
+    preprocess = Preprocess(shape)
+    if mean is not None or std is not None:
+        preprocess.set(mean or [0.0] * shape[-1], std or [1.0] * shape[-1])
+    network = Network(
+        _First(body), head, preprocess=preprocess, pretrained=pretrained, origin=module
+    )
+    _check(network, module, features)
+    return network
+
+
+def _is_call_of(node: fx.Node, name: str, parts: dict[str, nn.Module]) -> bool:
+    return node.op == "call_module" and parts.get(str(node.target)) is parts[name]
+
+
+def _check(network: Network, module: nn.Module, features: str) -> None:
+    """Compare with the module itself, for two random points."""
+    shape = network.preprocess.input_shape or ()
+    sizes = shape if len(shape) == 1 else (shape[2], shape[0], shape[1])
+    x = torch.rand(2, *sizes, generator=torch.Generator().manual_seed(0)).to(network.device)
+    with evaluating(module):
+        expected = module(x)
+    try:
+        with evaluating(network):
+            found = network(x)
+    except RuntimeError as error:
+        raise NetworkError(
+            f"what follows {features} does not take its output as a vector for each point "
+            f"({error}): name a later module, or {_BY_HAND}"
+        ) from error
+    if expected.ndim != 2 or not torch.allclose(found, expected, rtol=1e-4, atol=1e-5):
+        raise NetworkError(f"cut at {features}, the module gives other results: {_BY_HAND}")

@@ -1,0 +1,108 @@
+"""The cut before dropout: the trunk runs once, sample k is one network for every point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from spinal.networks import NetworkError, build_network, lenet, split_at_dropout
+from spinal.networks.dropout import FixedDropout
+from tests.networks.test_wrapping import residual
+
+
+def logits(split: object, x: Tensor, samples: int, seed: int = 0) -> Tensor:
+    return torch.stack(list(split.samples(x, samples, seed=seed)), 1)  # type: ignore[attr-defined]
+
+
+def test_the_trunk_of_lenet_ends_before_its_first_dropout() -> None:
+    network = lenet((28, 28, 1), 10)
+    split = split_at_dropout(network)
+    convolutions = [m for m in split.trunk.modules() if isinstance(m, nn.Conv2d)]
+    assert len(convolutions) == 4
+    assert not any(isinstance(m, nn.Conv2d) for m in split.tail.modules())
+    assert [m.rate for m in split.tail.modules() if isinstance(m, FixedDropout)] == [0.5, 0.5]
+    assert convolutions[0].weight is network.body[0].weight
+
+
+def test_samples_are_those_of_the_network_with_masked_units() -> None:
+    network = build_network("dense", (6,), 3, dropout=0.4).eval()
+    x = torch.randn(4, 6)
+    sampled = logits(split_at_dropout(network), x, 3)
+    z = network.features(x)
+    layer = FixedDropout(0.4)
+    for k in range(3):
+        layer.sample = k
+        mask = layer(torch.ones(1, 128))
+        assert mask.unique().tolist() == [0.0, pytest.approx(1 / 0.6)]
+        torch.testing.assert_close(sampled[:, k], network.head[1](z * mask))
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+def test_a_sample_is_the_same_network_in_every_batch(name: str) -> None:
+    network = build_network(name, (8, 8, 1), 5, width=0.1).eval()
+    split = split_at_dropout(network)
+    x = network.to_input(np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1), np.uint8))
+    together = logits(split, x, 4, seed=1)
+    apart = torch.cat([logits(split, x[:2], 4, seed=1), logits(split, x[2:], 4, seed=1)])
+    torch.testing.assert_close(together, apart)
+    assert not torch.allclose(together[:, 0], together[:, 1])
+    assert not torch.allclose(together, logits(split, x, 4, seed=2))
+    assert not network.training
+
+
+def test_the_mean_over_masks_tends_to_the_pass_without() -> None:
+    """For a head that is linear after its dropout, the expectation is the pass without it."""
+    network = build_network("dense", (6,), 3).eval()
+    x = torch.randn(2, 6, generator=torch.Generator().manual_seed(0))
+    mean = logits(split_at_dropout(network), x, 4000).mean(1)
+    torch.testing.assert_close(mean, network(x), atol=0.03, rtol=0)
+
+
+def test_functional_dropout_and_skips_around_it_are_found() -> None:
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(3, 8), nn.Linear(8, 2)
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.first(x)
+            return self.last(x + self.drop(x.relu()))
+
+    assert len(split_at_dropout(Around()).trunk(torch.zeros(1, 3))) == 2
+    split = split_at_dropout(residual().eval())
+    assert any(isinstance(m, nn.Conv2d) for m in split.trunk.modules())
+    sampled = logits(split, torch.randn(3, 3, 10, 9), 2)
+    assert not torch.allclose(sampled[:, 0], sampled[:, 1])
+
+
+def test_channels_are_dropped_whole() -> None:
+    x = torch.ones(2, 6, 3, 3)
+    dropped = FixedDropout(0.5, channels=True)(x)
+    assert torch.equal(dropped, dropped[:, :, :1, :1].expand_as(dropped))
+    assert torch.equal(dropped[0], dropped[1])
+    assert 0 < int((dropped[0, :, 0, 0] == 0).sum()) < 6
+
+
+def test_what_cannot_be_traced_is_sampled_as_a_whole() -> None:
+    class Branching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop, self.last = nn.Dropout(0.5), nn.Linear(16, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.drop(x) if len(x) > 0 and x.sum() != 7 else x)
+
+    module = Branching()
+    sampled = logits(split_at_dropout(module), torch.randn(3, 16), 2)
+    assert not torch.allclose(sampled[:, 0], sampled[:, 1])
+    assert isinstance(module.drop, nn.Dropout)
+
+
+@pytest.mark.parametrize("rate", [0.0, None])
+def test_a_network_without_dropout_is_refused(rate: float | None) -> None:
+    layers = [nn.Linear(3, 4), *([] if rate is None else [nn.Dropout(rate)]), nn.Linear(4, 2)]
+    with pytest.raises(NetworkError, match="no dropout"):
+        split_at_dropout(nn.Sequential(*layers))
