@@ -86,41 +86,30 @@ def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: i
         width: factor on channels and features; 1 is out of reach without a GPU.
         seed: of the weights.
     """
-    sides, inputs = _image_shape("vgg", input_shape)
-    side, channels, features = min(sides), inputs, _scaled(512, width, 16)
+    sides, channels = _image_shape("vgg", input_shape)
+    side, inputs, features = min(sides), channels, _scaled(512, width, 16)
     with seeded(seed):
         body = nn.Sequential()
-        for outputs, convolutions, dropout in (
-            (64, 2, 0.2),
-            (128, 2, 0.3),
-            (256, 3, 0.4),
-            (512, 3, 0.5),
-        ):
+        for size, convolutions, rate in ((64, 2, 0.2), (128, 2, 0.3), (256, 3, 0.4), (512, 3, 0.5)):
+            outputs = _scaled(size, width, 4)
             for _ in range(convolutions):
-                # Batch norm takes the mean off, and with it any bias.
-                outputs_ = _scaled(outputs, width, 4)
-                body.extend(
-                    [
-                        nn.Conv2d(channels, outputs_, 3, padding=1, bias=False),
-                        nn.BatchNorm2d(outputs_),
-                        nn.ReLU(),
-                    ]
-                )
-                channels = outputs_
+                body.extend(_convolution(inputs, outputs))
+                inputs = outputs
             if side >= 2:
                 body.append(nn.MaxPool2d(2))
                 side //= 2
-            body.append(nn.Dropout(dropout))
+            body.append(nn.Dropout(rate))
         body.append(nn.Flatten())
-        body.extend(
-            [
-                nn.Linear(_flat_size(body, sides, inputs), features, bias=False),
-                nn.BatchNorm1d(features),
-                nn.ReLU(),
-            ]
-        )
+        body.append(nn.Linear(_flat_size(body, sides, channels), features, bias=False))
+        body.extend([nn.BatchNorm1d(features), nn.ReLU()])
         head = nn.Sequential(nn.Dropout(0.5), nn.Linear(features, classes))
     return _network("vgg", body, head, input_shape, classes, width=width)
+
+
+def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
+    """Convolution, batch norm (which takes off the mean, and with it any bias), ReLU."""
+    convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+    return [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
 
 
 def dense(

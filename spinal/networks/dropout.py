@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from spinal.networks.evaluation import evaluating
 from spinal.networks.graphs import cut, dependents, trace
@@ -50,6 +50,7 @@ class DropoutSplit:
     def __init__(self, trunk: nn.Module, tail: nn.Module) -> None:
         self.trunk, self.tail = trunk, tail
         self._layers = [m for m in tail.modules() if isinstance(m, FixedDropout)]
+        self._copies = not _goes_to_dropout_only(tail)
 
     def samples(self, x: Tensor, samples: int, *, seed: int = 0) -> Iterator[Tensor]:
         """Logits ``[N, C]`` of ``x``, the network's input, under ``samples`` sets of masks.
@@ -61,7 +62,7 @@ class DropoutSplit:
             for sample in range(samples):
                 for layer in self._layers:
                     layer.seed, layer.sample = seed, sample
-                yield self.tail(*values)
+                yield self.tail(*(value.clone() for value in values) if self._copies else values)
 
 
 def split_at_dropout(network: nn.Module) -> DropoutSplit:
@@ -95,6 +96,16 @@ _NONE = "the network has no dropout layer (nn.Dropout with a rate above 0), so n
 class _Tuple(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor]:
         return (x,)
+
+
+def _goes_to_dropout_only(tail: nn.Module) -> bool:
+    """Whether no other layer sees the values of the trunk, and might change them in place."""
+    return isinstance(tail, fx.GraphModule) and all(
+        user.op == "call_module" and isinstance(tail.get_submodule(str(user.target)), FixedDropout)
+        for node in tail.graph.nodes
+        if node.op == "placeholder"
+        for user in node.users
+    )
 
 
 def _is_active(module: nn.Module) -> bool:

@@ -64,8 +64,10 @@ def compute_features(
 
 def predict_logits(network: Network, features: Tensor, *, batch_size: int = 4096) -> Tensor:
     """The logits ``[N, C]``, float32 on the CPU, of feature vectors ``[N, F]``."""
+    parts = []
     with evaluating(network):
-        parts = [
-            network.head(z.to(network.device)).float().cpu() for z in features.split(batch_size)
-        ]
+        for z in features.split(batch_size):
+            # A copy: the head of a network that was brought may begin with a ReLU in place.
+            logits = network.head(z.to(network.device, copy=True))
+            parts.append(logits.float().cpu())
     return torch.cat(parts)

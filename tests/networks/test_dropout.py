@@ -78,6 +78,24 @@ def test_functional_dropout_and_skips_around_it_are_found() -> None:
     assert not torch.allclose(sampled[:, 0], sampled[:, 1])
 
 
+def test_layers_that_work_in_place_do_not_disturb_the_next_sample() -> None:
+    class InPlace(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last, self.drop = nn.Linear(3, 8), nn.Linear(8, 2), nn.Dropout(0.5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.first(x)
+            return self.last(x.add_(self.drop(x)))
+
+    module, x = InPlace(), torch.randn(4, 3)
+    sampled = logits(split_at_dropout(module), x, 3)
+    layer, z = FixedDropout(0.5), module.first(x)
+    for k in range(3):
+        layer.sample = k
+        torch.testing.assert_close(sampled[:, k], module.last(z + layer(z)))
+
+
 def test_channels_are_dropped_whole() -> None:
     x = torch.ones(2, 6, 3, 3)
     dropped = FixedDropout(0.5, channels=True)(x)

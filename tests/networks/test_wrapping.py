@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spinal.networks import Network, NetworkError, compute_features, train, wrap
+from spinal.networks import Network, NetworkError, compute_features, predict_logits, train, wrap
 from spinal.networks.training import TrainSettings
 
 QUICK = TrainSettings(min_steps=5, max_steps=5)
@@ -61,6 +61,15 @@ def test_a_module_cut_by_name_gives_what_it_gave(name: str, features: int) -> No
     torch.testing.assert_close(network(x), module(x))
     assert network.features(x).shape == (5, features)
     torch.testing.assert_close(network.head(network.features(x)), module(x))
+
+
+def test_a_head_that_works_in_place_leaves_the_features_alone() -> None:
+    module = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Linear(6, 2)).eval()
+    network = wrap(module, "0", (4,))
+    z = compute_features(network, np.random.default_rng(0).normal(size=(9, 4)))
+    before = z.clone()
+    predict_logits(network, z)
+    assert torch.equal(z, before)
 
 
 def test_a_part_of_several_layers_can_be_named() -> None:
