@@ -114,14 +114,14 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         self.dtype = dtype
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit to features ``X`` of shape (n, d), NaN where missing, and labels ``y`` of any type."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        """Fit to features ``X``, (n, d), NaN where missing, and labels ``y`` of any type."""
+        z, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(labels)
+        weight = _check_sample_weight(sample_weight, z, ensure_non_negative=True)
         used = weight > 0
         if not used.any():
             raise ValueError("sample_weight is 0 for every point: there is nothing to fit")
-        encoder = LabelEncoder().fit(y[used])
+        encoder = LabelEncoder().fit(labels[used])
         self.classes_ = encoder.classes_
         recipe = Recipe(
             structure=self.structure,  # type: ignore[arg-type]
@@ -142,8 +142,8 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.circuit_ = train_circuit(
-            self._tensor(X[used]),
-            torch.tensor(encoder.transform(y[used]), device=self.device),
+            self._tensor(z[used]),
+            torch.tensor(encoder.transform(labels[used]), device=self.device),
             len(self.classes_),
             recipe,
             grid=self.grid,
@@ -185,8 +185,8 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         return z.double().cpu().numpy(), self.classes_[c.cpu().numpy()]
 
     def _features(self, X: ArrayLike) -> torch.Tensor:
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        return self._tensor(X)
+        z = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        return self._tensor(z)
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.tensor(array, dtype=self._torch_dtype, device=self.device)

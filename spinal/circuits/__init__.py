@@ -3,5 +3,17 @@
 from spinal.circuits.circuit import Circuit
 from spinal.circuits.dgc import DGCSPN
 from spinal.circuits.random import RandomSPN
+from spinal.circuits.recipe import RECIPES, Recipe, train_circuit
+from spinal.circuits.training import FitReport, FitSettings, fit
 
-__all__ = ["DGCSPN", "Circuit", "RandomSPN"]
+__all__ = [
+    "DGCSPN",
+    "RECIPES",
+    "Circuit",
+    "FitReport",
+    "FitSettings",
+    "RandomSPN",
+    "Recipe",
+    "fit",
+    "train_circuit",
+]

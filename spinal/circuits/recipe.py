@@ -1,10 +1,10 @@
-"""From features and labels to a trained circuit, by a recipe that can be named, changed and kept."""
+"""From features and labels to a trained circuit, by a recipe that can be named and changed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -52,7 +52,7 @@ class Recipe:
         self, features: int, classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
     ) -> Circuit:
         """A circuit at its random start; on ``grid``, if it is given and the structure has one."""
-        shared = {
+        shared: dict[str, Any] = {
             "leaves": self.leaves, "scale": self.scale, "learn_scale": self.learn_scale,
             "min_scale": self.min_scale, "location_spread": self.location_spread,
             "weight_spread": self.weight_spread, "leaf_dropout": self.leaf_dropout, "seed": seed,
@@ -120,6 +120,13 @@ def train_circuit(
     counts = torch.zeros(classes, dtype=weights.dtype, device=z.device).index_add(0, y, weights)
     circuit.set_prior(counts / counts.sum())
     fit(
-        circuit, z, y, recipe.fit, weights=weights, validation=validation, seed=seed, on_step=on_step
+        circuit,
+        z,
+        y,
+        recipe.fit,
+        weights=weights,
+        validation=validation,
+        seed=seed,
+        on_step=on_step,
     )
     return circuit

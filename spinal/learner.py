@@ -1,0 +1,389 @@
+"""The active learner: tell it labels, fit, ask what to label next, predict. All else meets here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from spinal import networks
+from spinal.acquisition import Candidates, make_acquisition
+from spinal.acquisition.scores import max_entropy
+from spinal.data import Points, Pool, as_points
+from spinal.errors import FileFormatError, SpinalError
+from spinal.methods import find_method
+from spinal.networks import TUNED, Network, TrainSettings, build_network, compute_features
+from spinal.networks.network import derived_seed
+from spinal.posteriors import Posterior, View
+from spinal.settings import from_mapping, to_mapping
+
+Indices = NDArray[np.int64]
+
+# What a seed is used for; see `derived_seed`.
+_NETWORK, _POSTERIOR, _SAMPLES, _CHOICE = range(4)
+
+
+class PoolDryError(SpinalError):
+    """There is nothing left to ask: every point is labelled, or was asked."""
+
+
+class NotFittedError(SpinalError):
+    """The learner was asked for something that it has to be fitted for."""
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """What an `ActiveLearner` is made of, but for pool, network and posterior themselves.
+
+    Attributes:
+        method: a name from `spinal.methods.METHODS`.
+        acquisition: a name from `spinal.acquisition.ACQUISITIONS`; the method's own, if None.
+        network: a name from `spinal.networks.NETWORKS`; ignored for a network that is brought.
+        width: factor on its channels and features.
+        training: how the network is trained.
+        retrain: every fit from ``scratch``, or ``continue`` from the last one.
+        candidates: assess only so many points of the pool, drawn anew each time; None: all.
+        seed: the source of all chance. Same seed, same labels: same picks.
+    """
+
+    method: str = "spn-cnn"
+    acquisition: str | None = None
+    network: str = "lenet"
+    width: float = 1.0
+    training: TrainSettings = TUNED
+    retrain: Literal["scratch", "continue"] = "scratch"
+    candidates: int | None = None
+    seed: int = 0
+
+
+class ActiveLearner:
+    """Decides which points to label next, and trains the classifier from them.
+
+    It never calls whoever answers: a benchmark, a web page or a labelling tool drives it by `ask`
+    and `tell`.
+
+    Args:
+        pool: the points, and what is known of their labels.
+        network: a name, or a `Network` (see `spinal.networks.wrap` for any `nn.Module`).
+        method: which posterior assesses points; see `spinal.methods`.
+        acquisition: how they are chosen by it; the method's own, if not given.
+        seed: the source of all chance.
+        posterior: settings of the method's posterior, or a posterior to use in place of it.
+        validation: points and labels for early stopping of the network.
+        device: ``auto`` takes an accelerator if there is one.
+        settings: more of them, see `LearnerSettings`.
+
+    Examples:
+        >>> from spinal import ActiveLearner, Pool, load_dataset
+        >>> digits = load_dataset("digits")
+        >>> pool = Pool(digits.train_images, digits.classes)
+        >>> learner = ActiveLearner(pool, method="spn-cnn", seed=0)
+        >>> first = learner.ask(20)
+        >>> learner.tell(first, digits.train_labels[first])
+        >>> learner.fit()
+        >>> batch = learner.ask(10)
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        network: str | Network = "lenet",
+        method: str = "spn-cnn",
+        acquisition: str | None = None,
+        seed: int = 0,
+        *,
+        posterior: Posterior | dict[str, Any] | None = None,
+        validation: tuple[NDArray, NDArray] | None = None,
+        device: str = "auto",
+        **settings: Any,
+    ) -> None:
+        self.pool = pool
+        name = network if isinstance(network, str) else "own"
+        self.settings = LearnerSettings(method, acquisition, name, seed=seed, **settings)
+        found = find_method(method)
+        self.acquisition = make_acquisition(acquisition or found.acquisition)
+        if isinstance(posterior, Posterior):
+            self.posterior = posterior
+        else:
+            self.posterior = found.posterior(**(posterior or {}))
+        if isinstance(network, str):
+            network = build_network(
+                network,
+                pool.points.shape[1:],
+                len(pool.classes),
+                width=self.settings.width,
+                seed=derived_seed(seed, _NETWORK),
+            )
+        self.device = _device(device)
+        self.network = network.to(self.device)
+        self.validation = validation
+        self.rounds = 0
+        self._features: _Features | None = None
+
+    @property
+    def seed(self) -> int:
+        """The source of all chance."""
+        return self.settings.seed
+
+    def tell(self, indices: ArrayLike, labels: ArrayLike, *, correction: bool = False) -> None:
+        """Take labels of points: class numbers, or names.
+
+        Raises:
+            LabelError: for an index outside the pool, an unknown class, or another label than
+                before, unless it is said to be a ``correction``. Nothing is taken then.
+        """
+        self.pool.record(indices, labels, correction=correction)
+
+    def fit(self, *, on_step: Callable[[str, int, int], None] | None = None) -> None:
+        """Train the network on all labelled points, then the posterior on its features.
+
+        Args:
+            on_step: called with what is done (``network``, ``posterior``), the step, their number.
+        """
+        indices, labels = self.pool.labelled_indices, self.pool.labels
+        if not len(indices):
+            raise NotFittedError("there are no labels to learn from: ask, and tell, first")
+        seed = derived_seed(self.seed, 1000 + self.rounds)
+        first = self.rounds == 0
+        if first:
+            self.network.preprocess.fit(self.pool.points)
+        networks.train(
+            self.network,
+            self.pool.points[indices],
+            labels,
+            self.settings.training,
+            validation=self.validation,
+            seed=derived_seed(seed, _NETWORK),
+            start="scratch" if first else self.settings.retrain,
+            on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
+        )
+        self._features = _Features(self.network, self.pool.points)
+        view = self._features.view(indices)
+        targets = torch.as_tensor(labels)
+        classes = len(self.pool.classes)
+        self.posterior.fit(
+            view,
+            targets,
+            classes,
+            seed=derived_seed(seed, _POSTERIOR),
+            on_step=None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
+        )
+        self.rounds += 1
+
+    def ask(self, b: int = 1) -> Indices:
+        """The ``b`` points whose labels would help most, best first; all, if fewer are left.
+
+        They count as asked from now on, and are not returned again before they are answered or
+        given back (``pool.release``). Before the first `fit` they are chosen by chance.
+
+        Raises:
+            PoolDryError: if every point of the pool is labelled, or asked already.
+        """
+        left = self.pool.unlabelled_indices
+        if not len(left):
+            waiting = len(self.pool.asked_indices)
+            raise PoolDryError(
+                f"nothing left to ask: {len(self.pool.labelled_indices)} points are labelled"
+                + (f", {waiting} are asked and wait for an answer" if waiting else "")
+            )
+        if b < 1:
+            raise SpinalError(f"ask for one point or more, not {b}")
+        generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
+        acquisition = self.acquisition if self.rounds else make_acquisition("random")
+        limit = self.settings.candidates
+        if limit is not None and len(left) > max(limit, b) and acquisition.needs:
+            drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
+            left = np.sort(left[drawn.numpy()])
+        picks = acquisition.select(self._candidates(left, acquisition.needs), b, generator)
+        chosen = left[picks.numpy()]
+        self.pool.mark_asked(chosen)
+        return chosen
+
+    def predict_proba(
+        self, points: ArrayLike | Points, *, by: Literal["method", "network"] = "method"
+    ) -> NDArray[np.float32]:
+        """Class probabilities ``[N, C]``: the method's own (the SPN's), or the network's."""
+        return self._log_probs(as_points(points), by)[0].exp().numpy()
+
+    def predict(
+        self, points: ArrayLike | Points, *, by: Literal["method", "network"] = "method"
+    ) -> NDArray[np.int64]:
+        """The most probable class of each point, as a number ``[N]``."""
+        return self.predict_proba(points, by=by).argmax(1)
+
+    def score(self, points: ArrayLike | Points) -> dict[str, NDArray[np.float32]]:
+        """How unsure the learner is of any points, and how usual they are.
+
+        Returns:
+            ``uncertainty``: the entropy of the class probabilities, in nats, ``[N]``; and, for a
+            method that has a density, ``log_density [N]``: low for what is unlike the labelled.
+        """
+        log_probs, view = self._log_probs(as_points(points), "method")
+        scores = {"uncertainty": max_entropy(log_probs.unsqueeze(1)).numpy()}
+        density = self.posterior.log_density(view)
+        if density is not None:
+            scores["log_density"] = density.numpy()
+        return scores
+
+    def save(self, folder: str | Path) -> None:
+        """Keep everything but the points in a folder: there whole, or as it was before."""
+        folder = Path(folder)
+        partial = folder.with_name(folder.name + ".part")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        np.savez(partial / "pool.npz", **self.pool.state_dict())  # type: ignore[arg-type]
+        if self.rounds:
+            networks.save(self.network, partial / "network.safetensors")
+            self.posterior.save(partial)
+        kept = {
+            "format": "spinal.learner/1",
+            "rounds": self.rounds,
+            "settings": to_mapping(self.settings),
+        }
+        (partial / "learner.json").write_text(json.dumps(kept, indent=2))
+        for file in partial.iterdir():
+            with file.open("rb") as open_file:
+                os.fsync(open_file.fileno())
+        old = folder.with_name(folder.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        partial.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        pool: Pool,
+        *,
+        network: Network | None = None,
+        posterior: Posterior | dict[str, Any] | None = None,
+        device: str = "auto",
+        validation: tuple[NDArray, NDArray] | None = None,
+    ) -> ActiveLearner:
+        """Read what `save` kept, for a pool of the same points.
+
+        Args:
+            folder: where it is.
+            pool: the same points and classes; what is known of their labels is filled in.
+            network: the user's own, if the learner was made with one.
+            posterior: as at construction, if it was given there.
+            device: see the constructor.
+            validation: see the constructor.
+        """
+        folder = Path(folder)
+        if not folder.exists() and folder.with_name(folder.name + ".old").exists():
+            folder = folder.with_name(folder.name + ".old")  # cut off between two renames
+        try:
+            kept = json.loads((folder / "learner.json").read_text())
+            if kept["format"] != "spinal.learner/1":
+                raise FileFormatError(f"{folder}: not a learner of this version")
+            settings = from_mapping(LearnerSettings, kept["settings"], str(folder))
+            with np.load(folder / "pool.npz", allow_pickle=False) as state:
+                pool.load_state_dict(dict(state))
+        except (OSError, ValueError, KeyError) as error:
+            raise FileFormatError(
+                f"{folder}: holds no learner, or a damaged one ({error})"
+            ) from error
+        if network is None and settings.network == "own":
+            raise SpinalError(
+                f"{folder}: was made with a network of your own: give it as `network`"
+            )
+        learner = cls(
+            pool,
+            network if network is not None else settings.network,
+            settings.method,
+            settings.acquisition,
+            settings.seed,
+            posterior=posterior,
+            validation=validation,
+            device=device,
+            **{
+                name: getattr(settings, name)
+                for name in ("width", "training", "retrain", "candidates")
+            },
+        )
+        learner.rounds = int(kept["rounds"])
+        if learner.rounds:
+            networks.load_weights(learner.network, folder / "network.safetensors")
+            learner.network.to(learner.device)
+            learner.posterior.load(folder)
+            learner._features = _Features(learner.network, pool.points)
+        return learner
+
+    def _candidates(self, indices: Indices, needs: frozenset[str]) -> Candidates:
+        """What the acquisition function needs to know of these points, and no more."""
+        arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
+        if needs:
+            view = self._cached().view(indices)
+        if "log_probs" in needs:
+            arrays["log_probs"] = self.posterior.log_probs(view, seed=self._round_seed(_SAMPLES))
+        if "features" in needs:
+            arrays["features"] = view.features
+        if "labelled_features" in needs:
+            known = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
+            arrays["labelled_features"] = self._cached().view(known).features
+        return Candidates(**arrays)
+
+    def _log_probs(self, points: Points, by: str) -> tuple[Tensor, View]:
+        """Log-probabilities ``[N, C]`` of any points, averaged over samples; and their view."""
+        if by not in ("method", "network"):
+            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+        self._cached()
+        everything = np.arange(len(points))
+        view = View(self.network, points, everything, compute_features(self.network, points))
+        if by == "network":
+            return networks.predict_logits(self.network, view.features).log_softmax(1), view
+        log_probs_N_K_C = self.posterior.log_probs(
+            view, seed=self._round_seed(_SAMPLES), samples=False
+        )
+        k = log_probs_N_K_C.size(1)
+        return log_probs_N_K_C.logsumexp(1) - float(np.log(k)), view
+
+    def _round_seed(self, purpose: int) -> int:
+        return derived_seed(derived_seed(self.seed, 1000 + self.rounds), purpose)
+
+    def _cached(self) -> _Features:
+        if self._features is None:
+            raise NotFittedError("the learner is not fitted yet: call fit() first")
+        return self._features
+
+
+class _Features:
+    """Features of the pool under one state of the network: each computed once, when needed."""
+
+    def __init__(self, network: Network, points: Points) -> None:
+        self.network, self.points = network, points
+        self._row = np.full(len(points), -1, np.int64)
+        self._known: Tensor | None = None
+
+    def view(self, indices: Indices) -> View:
+        new = indices[self._row[indices] < 0]
+        if len(new):
+            computed = compute_features(self.network, self.points, new)
+            start = 0 if self._known is None else len(self._known)
+            known = computed if self._known is None else torch.cat([self._known, computed])
+            self._known = known
+            self._row[new] = np.arange(start, start + len(new))
+        if self._known is None:
+            raise SpinalError("a view of no points")
+        rows = torch.from_numpy(self._row[indices])
+        return View(self.network, self.points, indices, self._known[rows])
+
+
+def _device(name: str) -> torch.device:
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -1,0 +1,50 @@
+"""Methods: names for a choice of posterior and acquisition function. A new one is a line here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spinal.errors import SpinalError
+from spinal.posteriors import SPN, Deterministic, Posterior
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a name stands for.
+
+    Attributes:
+        posterior: makes the posterior that assesses points, and predicts if it is a classifier.
+        acquisition: the acquisition function by default.
+        choices: others that make sense; with one alone, there is nothing to choose.
+        summary: a line for the manual.
+    """
+
+    posterior: Callable[..., Posterior]
+    acquisition: str
+    choices: tuple[str, ...]
+    summary: str
+
+
+_UNCERTAINTY = ("max-entropy", "variation-ratio", "margin")
+
+METHODS: dict[str, Method] = {
+    "spn-cnn": Method(
+        SPN, "max-entropy", (*_UNCERTAINTY, "bald", "power-bald"),
+        "an SPN on the network's features assesses and predicts (the paper's method)",
+    ),
+    "deterministic": Method(
+        Deterministic, "max-entropy", _UNCERTAINTY, "the network's own softmax outputs"
+    ),
+    "random": Method(Deterministic, "random", ("random",), "points picked blindly"),
+}  # fmt: skip
+
+
+def find_method(name: str) -> Method:
+    """The method of this name, or an error that suggests the right one."""
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METHODS)}"
+        raise SpinalError(f"there is no method {name!r}: {hint}")
+    return METHODS[name]

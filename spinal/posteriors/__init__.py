@@ -1,0 +1,7 @@
+"""Posteriors: ``p(y | x, labelled data)`` by whatever means, always as ``log_probs_N_K_C``."""
+
+from spinal.posteriors.deterministic import Deterministic
+from spinal.posteriors.posterior import Posterior, View
+from spinal.posteriors.spn import SPN
+
+__all__ = ["SPN", "Deterministic", "Posterior", "View"]
