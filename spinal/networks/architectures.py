@@ -48,7 +48,7 @@ def lenet(
     features = _scaled(128, width, 16)
     padding = 1 if min(sides) < 16 else 0
     side = min(sides) - 4 + 4 * padding  # before the pooling
-    with seeded(seed):
+    with seeded(seed):  # torch's layers draw weights when they are made: not from global state
         body = nn.Sequential(
             nn.Conv2d(channels, first, 3, padding=padding),
             nn.ReLU(),
@@ -64,7 +64,7 @@ def lenet(
         )
         body.extend([nn.Linear(_flat_size(body, sides, channels), features), nn.ReLU()])
         head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
-    return _network("lenet", body, head, input_shape, classes, width=width, dropout=dropout)
+    return _network("lenet", body, head, input_shape, classes, seed, width=width, dropout=dropout)
 
 
 def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: int = 0) -> Network:
@@ -103,7 +103,7 @@ def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: i
         body.append(nn.Linear(_flat_size(body, sides, channels), features, bias=False))
         body.extend([nn.BatchNorm1d(features), nn.ReLU()])
         head = nn.Sequential(nn.Dropout(0.5), nn.Linear(features, classes))
-    return _network("vgg", body, head, input_shape, classes, width=width)
+    return _network("vgg", body, head, input_shape, classes, seed, width=width)
 
 
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
@@ -144,7 +144,7 @@ def dense(
         )
         head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
     return _network(
-        "dense", body, head, input_shape, classes,
+        "dense", body, head, input_shape, classes, seed,
         width=width, dropout=dropout, input_dropout=input_dropout,
     )  # fmt: skip
 
@@ -190,11 +190,14 @@ def _network(
     head: nn.Module,
     input_shape: Sequence[int],
     classes: int,
+    seed: int,
     **arguments: Any,
 ) -> Network:
     shape = tuple(int(n) for n in input_shape)
     config = {"name": name, "input_shape": list(shape), "classes": classes, **arguments}
-    return Network(body, head, preprocess=Preprocess(shape), config=config)
+    network = Network(body, head, preprocess=Preprocess(shape), config=config)
+    network.restart(seed)
+    return network
 
 
 def _image_shape(name: str, input_shape: Sequence[int]) -> tuple[tuple[int, int], int]:

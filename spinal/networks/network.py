@@ -78,8 +78,10 @@ class Network(nn.Module):
     def restart(self, seed: int) -> None:
         """Forget what was learnt; `preprocess` stays.
 
-        Weights are drawn from ``seed``, layer by layer as torch starts them, or are those that the
-        network was brought with, if it is ``pretrained``.
+        Weights are drawn from ``seed``: those of convolutions and dense layers as Keras, which the
+        paper used, draws them (Glorot's uniform start, biases 0: better from few labels than what
+        torch does), those of other layers by their ``reset_parameters``. If the network is
+        ``pretrained``, they are the ones that it was brought with.
         """
         if self._brought is not None:
             for source, state in zip(self._sources, self._brought, strict=True):
@@ -93,7 +95,11 @@ class Network(nn.Module):
 
 def _reset(name: str, module: nn.Module) -> None:
     reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
-    if reset is not None:
+    if isinstance(module, nn.modules.conv._ConvNd | nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    elif reset is not None:
         reset()
     elif any(True for _ in module.parameters(recurse=False)):
         raise NetworkError(
