@@ -224,7 +224,8 @@ def table(rows: list[dict[str, Any]], names: list[str]) -> str:
                 cells.append(f"**{value:,.1f}**")
             else:
                 ratio = value / ours
-                cells.append(f"{value:,.1f} ({ratio:.{1 if ratio < 10 else 0}f} x)")
+                shown = f"{ratio:.2g}" if ratio < 10 else f"{ratio:.0f}"
+                cells.append(f"{value:,.1f} ({shown} x)")
         what = PASSES.get(row["what"], "peak memory of a step, MB")
         grid = " x ".join(map(str, row["grid"]))
         lines.append("| " + " | ".join([grid, f"{row['batch']:,}", what, *cells]) + " |")
