@@ -37,8 +37,16 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         Components of the leaf regions, channels of the sum layers.
     scale, learn_scale : float, bool
         Standard deviation of the leaves, and whether it is learned.
+    units : {"each", "common"}
+        Standardise every feature by its own deviation, or all by one: for features that are
+        comparable as they are.
+    start : {"classes", "data", "random"}
+        Where the leaves begin: at the means of the classes, of equal parts of each feature, or
+        anywhere.
     weight_spread : float
-        Standard deviation of the logits of the sum weights at the random start.
+        Standard deviation of the logits of the sum weights at the start.
+    balance : float
+        0 takes classes as frequent as they are in ``y``; 1 lets all count alike.
     leaf_dropout : float
         Rate at which features are dropped in training, by marginalising them.
     generative : float
@@ -83,8 +91,11 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         sums: tuple[int, ...] = _RECIPE.sums,
         scale: float = _RECIPE.scale,
         learn_scale: bool = _RECIPE.learn_scale,
+        units: str = "each",
+        start: str = _RECIPE.start,
         weight_spread: float = _RECIPE.weight_spread,
-        leaf_dropout: float = 0.0,
+        balance: float = 0.0,
+        leaf_dropout: float = _RECIPE.fit.leaf_dropout,
         generative: float = _RECIPE.fit.generative,
         optimiser: str = _RECIPE.fit.optimiser,
         learning_rate: float = _RECIPE.fit.learning_rate,
@@ -101,7 +112,10 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         self.sums = sums
         self.scale = scale
         self.learn_scale = learn_scale
+        self.units = units
+        self.start = start
         self.weight_spread = weight_spread
+        self.balance = balance
         self.leaf_dropout = leaf_dropout
         self.generative = generative
         self.optimiser = optimiser
@@ -129,8 +143,10 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
             sums=tuple(self.sums),
             scale=self.scale,
             learn_scale=self.learn_scale,
+            units=self.units,  # type: ignore[arg-type]
+            start=self.start,  # type: ignore[arg-type]
             weight_spread=self.weight_spread,
-            leaf_dropout=self.leaf_dropout,
+            balance=self.balance,
             fit=FitSettings(
                 generative=self.generative,
                 optimiser=self.optimiser,  # type: ignore[arg-type]
@@ -138,6 +154,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
                 steps=self.steps,
                 batch_size=self.batch_size,
                 patience=self.patience,
+                leaf_dropout=self.leaf_dropout,
             ),
         )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

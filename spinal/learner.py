@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -127,6 +129,8 @@ class ActiveLearner:
         self.network = network.to(self.device)
         self.validation = validation
         self.rounds = 0
+        #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
+        self.seconds: dict[str, float] = {}
         self._features: _Features | None = None
 
     @property
@@ -156,27 +160,29 @@ class ActiveLearner:
         first = self.rounds == 0
         if first:
             self.network.preprocess.fit(self.pool.points)
-        networks.train(
-            self.network,
-            self.pool.points[indices],
-            labels,
-            self.settings.training,
-            validation=self.validation,
-            seed=derived_seed(seed, _NETWORK),
-            start="scratch" if first else self.settings.retrain,
-            on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
-        )
+        self.seconds = {}
+        with self._timed("network"):
+            networks.train(
+                self.network,
+                self.pool.points[indices],
+                labels,
+                self.settings.training,
+                validation=self.validation,
+                seed=derived_seed(seed, _NETWORK),
+                start="scratch" if first else self.settings.retrain,
+                on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
+            )
         self._features = _Features(self.network, self.pool.points)
-        view = self._features.view(indices)
-        targets = torch.as_tensor(labels)
-        classes = len(self.pool.classes)
-        self.posterior.fit(
-            view,
-            targets,
-            classes,
-            seed=derived_seed(seed, _POSTERIOR),
-            on_step=None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
-        )
+        with self._timed("features"):
+            view = self._features.view(indices)
+        with self._timed("posterior"):
+            self.posterior.fit(
+                view,
+                torch.as_tensor(labels),
+                len(self.pool.classes),
+                seed=derived_seed(seed, _POSTERIOR),
+                on_step=None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
+            )
         self.rounds += 1
 
     def ask(self, b: int = 1) -> Indices:
@@ -203,7 +209,9 @@ class ActiveLearner:
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
             left = np.sort(left[drawn.numpy()])
-        picks = acquisition.select(self._candidates(left, acquisition.needs), b, generator)
+        candidates = self._candidates(left, acquisition.needs)
+        with self._timed("choice"):
+            picks = acquisition.select(candidates, b, generator)
         chosen = left[picks.numpy()]
         self.pool.mark_asked(chosen)
         return chosen
@@ -212,13 +220,19 @@ class ActiveLearner:
         self, points: ArrayLike | Points, *, by: Literal["method", "network"] = "method"
     ) -> NDArray[np.float32]:
         """Class probabilities ``[N, C]``: the method's own (the SPN's), or the network's."""
-        return self._log_probs(as_points(points), by)[0].exp().numpy()
+        if by not in ("method", "network"):
+            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+        return self._log_probs(self._view(points))[by].exp().numpy()
 
     def predict(
         self, points: ArrayLike | Points, *, by: Literal["method", "network"] = "method"
     ) -> NDArray[np.int64]:
         """The most probable class of each point, as a number ``[N]``."""
         return self.predict_proba(points, by=by).argmax(1)
+
+    def predict_log_proba(self, points: ArrayLike | Points) -> dict[str, NDArray[np.float32]]:
+        """Log-probabilities ``[N, C]`` by the ``method`` and by the ``network``, in one pass."""
+        return {by: values.numpy() for by, values in self._log_probs(self._view(points)).items()}
 
     def score(self, points: ArrayLike | Points) -> dict[str, NDArray[np.float32]]:
         """How unsure the learner is of any points, and how usual they are.
@@ -227,8 +241,9 @@ class ActiveLearner:
             ``uncertainty``: the entropy of the class probabilities, in nats, ``[N]``; and, for a
             method that has a density, ``log_density [N]``: low for what is unlike the labelled.
         """
-        log_probs, view = self._log_probs(as_points(points), "method")
-        scores = {"uncertainty": max_entropy(log_probs.unsqueeze(1)).numpy()}
+        view = self._view(points)
+        log_probs_N_C = self._log_probs(view)["method"]
+        scores = {"uncertainty": max_entropy(log_probs_N_C.unsqueeze(1)).numpy()}
         density = self.posterior.log_density(view)
         if density is not None:
             scores["log_density"] = density.numpy()
@@ -325,9 +340,12 @@ class ActiveLearner:
         """What the acquisition function needs to know of these points, and no more."""
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
         if needs:
-            view = self._cached().view(indices)
+            with self._timed("features"):
+                view = self._cached().view(indices)
         if "log_probs" in needs:
-            arrays["log_probs"] = self.posterior.log_probs(view, seed=self._round_seed(_SAMPLES))
+            with self._timed("scoring"):
+                log_probs = self.posterior.log_probs(view, seed=self._round_seed(_SAMPLES))
+            arrays["log_probs"] = log_probs
         if "features" in needs:
             arrays["features"] = view.features
         if "labelled_features" in needs:
@@ -335,20 +353,27 @@ class ActiveLearner:
             arrays["labelled_features"] = self._cached().view(known).features
         return Candidates(**arrays)
 
-    def _log_probs(self, points: Points, by: str) -> tuple[Tensor, View]:
-        """Log-probabilities ``[N, C]`` of any points, averaged over samples; and their view."""
-        if by not in ("method", "network"):
-            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+    def _view(self, points: ArrayLike | Points) -> View:
+        """Any points, in the pool or not, as the network sees them now."""
         self._cached()
-        everything = np.arange(len(points))
-        view = View(self.network, points, everything, compute_features(self.network, points))
-        if by == "network":
-            return networks.predict_logits(self.network, view.features).log_softmax(1), view
-        log_probs_N_K_C = self.posterior.log_probs(
-            view, seed=self._round_seed(_SAMPLES), samples=False
-        )
-        k = log_probs_N_K_C.size(1)
-        return log_probs_N_K_C.logsumexp(1) - float(np.log(k)), view
+        points = as_points(points)
+        features = compute_features(self.network, points)
+        return View(self.network, points, np.arange(len(points)), features)
+
+    def _log_probs(self, view: View) -> dict[str, Tensor]:
+        """Log-probabilities ``[N, C]`` by the method and by the network, averaged over samples."""
+        seed = self._round_seed(_SAMPLES)
+        log_probs_N_K_C = self.posterior.log_probs(view, seed=seed, samples=False)
+        return {
+            "method": log_probs_N_K_C.logsumexp(1) - float(np.log(log_probs_N_K_C.size(1))),
+            "network": networks.predict_logits(self.network, view.features).log_softmax(1),
+        }
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
 
     def _round_seed(self, purpose: int) -> int:
         return derived_seed(derived_seed(self.seed, 1000 + self.rounds), purpose)

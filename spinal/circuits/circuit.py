@@ -40,8 +40,8 @@ class Circuit(nn.Module):
     Args:
         leaves: regions of variables.
         layers: products and sums; the last one is the root, a dense sum for each class.
-        leaf_dropout: the rate at which `log_posterior` with ``masks`` (and training, unless told
-            otherwise) drops variables. A dropped variable is a missing one.
+        leaf_dropout: the rate at which `log_posterior` drops variables when it is asked for masks.
+            A dropped variable is a missing one.
 
     Raises:
         StructureError: if the structure is not decomposable and complete, or leaves a variable out.
@@ -250,14 +250,51 @@ class Circuit(nn.Module):
 
     # Starts
 
-    def standardise(self, z: Tensor, weights: Tensor | None = None) -> None:
-        """Measure each variable in its own units, see `NormalLeaves.standardise`."""
+    def standardise(
+        self, z: Tensor, weights: Tensor | None = None, *, common: bool = False
+    ) -> None:
+        """Measure variables from their means, in their deviations; see `NormalLeaves`."""
         like = self.leaves.location
-        self.leaves.standardise(z.to(like), None if weights is None else weights.to(like))
+        weights = None if weights is None else weights.to(like)
+        self.leaves.standardise(z.to(like), weights, common=common)
 
     def start_from_data(self, z: Tensor) -> None:
         """Put the leaves where the data are, see `NormalLeaves.start_from_data`."""
         self.leaves.start_from_data(z.to(self.leaves.location))
+
+    def start_from_classes(
+        self,
+        z: Tensor,
+        y: Tensor,
+        weights: Tensor | None = None,
+        *,
+        strength: float = 4.0,
+        jitter: float = 0.3,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Begin as a simple classifier: a normal around the mean of each class.
+
+        Channel j of every layer is made to speak for class ``j mod C``: its leaves start at the
+        mean of that class, and sums favour children that speak for the same class. With equal
+        scales that is a linear classifier, much like the softmax head that features come from;
+        training makes of it what the circuit can do beyond that. From a start at random, fits
+        with few labels end in very different places.
+
+        Args:
+            z: features ``[N, D]``; NaN is missing.
+            y: classes ``[N]``.
+            weights: how much each point counts.
+            strength: added to the logits of the children that sums favour.
+            jitter: standard deviation of the locations about the class means.
+            generator: of the jitter.
+        """
+        like = self.leaves.location
+        weights = torch.ones_like(z[:, 0]) if weights is None else weights
+        self.leaves.start_from_classes(
+            z.to(like), y, weights.to(like), self.classes, jitter, generator
+        )
+        for layer in self.layers:
+            layer.sum.favour_same_class(self.classes, strength)
 
     @torch.no_grad()
     def set_prior(self, probabilities: Tensor) -> None:

@@ -252,13 +252,25 @@ class NormalLeaves(nn.Module):
 
     @torch.no_grad()
     def standardise(
-        self, z: Tensor, weights: Tensor | None = None, min_stretch: float = 1e-3
+        self,
+        z: Tensor,
+        weights: Tensor | None = None,
+        *,
+        common: bool = False,
+        min_stretch: float = 1e-3,
     ) -> None:
-        """Measure in units of the deviations in ``z [N, D]``, about its means; NaN is left out.
+        """Measure variables from their means in ``z [N, D]``, in units of their deviations.
 
-        ``weights [N]`` say how much each point counts.
-        Densities stay those of the original variables. A variable that hardly varies (a dead ReLU
-        unit) is not blown up: the deviation is at least ``min_stretch`` times the median one.
+        Densities stay those of the original variables.
+
+        Args:
+            z: NaN is left out.
+            weights: how much each point counts, ``[N]``.
+            common: one unit for all, the root mean square of the deviations: for variables that
+                are comparable, such as the features of a network, of which those that vary more
+                also mean more. Otherwise each has its own.
+            min_stretch: the deviation of a variable that hardly varies (a dead ReLU unit) is taken
+                as at least this part of the median one, so that it is not blown up.
         """
         seen = ~z.isnan()
         share = seen.to(z.dtype) if weights is None else seen * weights[:, None]
@@ -268,7 +280,33 @@ class NormalLeaves(nn.Module):
         typical = deviation[deviation > 0]
         floor = min_stretch * typical.median() if len(typical) else deviation.new_tensor(1.0)
         self.shift.copy_(mean)
+        if common:
+            deviation = deviation.square().mean().sqrt().expand_as(deviation)
         self.stretch.copy_(deviation.clamp_min(floor))
+
+    @torch.no_grad()
+    def start_from_classes(
+        self,
+        z: Tensor,
+        y: Tensor,
+        weights: Tensor,
+        classes: int,
+        jitter: float,
+        generator: torch.Generator | None,
+    ) -> None:
+        """Locations near the class means, component k at class ``k mod classes``.
+
+        Where a class (or a variable of it) was never seen, at the mean of all.
+        """
+        u = (z - self.shift) / self.stretch
+        seen = ~u.isnan()
+        in_class = torch.nn.functional.one_hot(y, classes).to(u.dtype) * weights[:, None]
+        total = in_class.T @ torch.where(seen, u, 0)
+        count = in_class.T @ seen.to(u.dtype)
+        mean = total / count.clamp_min(torch.finfo(u.dtype).tiny)  # [C, D]
+        of_component = torch.arange(self.components, device=u.device) % classes
+        noise = torch.randn(self.location.shape, generator=generator).to(u)
+        self.location.copy_(mean[of_component][:, self._owner].T + jitter * noise)
 
     @torch.no_grad()
     def start_from_data(self, z: Tensor) -> None:

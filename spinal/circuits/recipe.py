@@ -27,10 +27,16 @@ class Recipe:
         sums: channels of the sum layers of a `DGCSPN`.
         depth, repetitions: of a `RandomSPN`, whose sums have ``sums[0]`` channels.
         scale, learn_scale, min_scale: of the leaves, see `NormalLeaves`.
-        location_start: ``random``, or ``data`` for the means of equal parts of the data.
-        location_spread, weight_spread: of the random start.
+        units: ``common``, one for all variables, or ``each`` its own; see
+            `NormalLeaves.standardise`.
+        start: ``classes`` (see `Circuit.start_from_classes`), ``data`` (leaves at the means of
+            equal parts of each variable) or ``random``.
+        location_spread, weight_spread: of what is random in it.
+        balance: points count in proportion to ``n^-balance``, n the points of their class. Which
+            labels there are says little of how frequent the classes are where they were chosen to
+            be asked, or are few; 1 lets all classes count alike, 0 takes them as they come.
         leaf_dropout: rate at which `Circuit.log_posterior` drops variables when it is asked for
-            masks; and in training, unless ``fit.leaf_dropout`` says otherwise.
+            masks.
         fit: how it is fitted.
     """
 
@@ -39,12 +45,14 @@ class Recipe:
     sums: tuple[int, ...] = (16, 32, 32, 64)
     depth: int | None = None
     repetitions: int = 8
-    scale: float = 4.0
+    scale: float = 3.0
     learn_scale: bool = False
     min_scale: float = 0.1
-    location_start: Literal["random", "data"] = "random"
+    units: Literal["common", "each"] = "common"
+    start: Literal["classes", "data", "random"] = "classes"
     location_spread: float = 1.0
-    weight_spread: float = 1.5
+    weight_spread: float = 0.5
+    balance: float = 1.0
     leaf_dropout: float = 0.3
     fit: FitSettings = field(default_factory=FitSettings)
 
@@ -77,8 +85,13 @@ PAPER = Recipe(
     structure="dgc",
     sums=(16, 32, 32, 64, 64),
     scale=1.0,
+    units="each",
+    start="random",
     weight_spread=1.0,
-    fit=FitSettings(generative=0.0, learning_rate=0.08, schedule="constant", epochs=650),
+    balance=0.0,
+    fit=FitSettings(
+        generative=0.0, learning_rate=0.08, schedule="constant", epochs=650, leaf_dropout=0.3
+    ),
 )
 
 RECIPES: dict[str, Recipe] = {"default": Recipe(), "paper": PAPER}
@@ -113,12 +126,17 @@ def train_circuit(
     """
     recipe = recipe or Recipe()
     circuit = recipe.build(z.size(1), classes, grid=grid, seed=seed).to(z.device, dtype)
-    circuit.standardise(z, weights)
-    if recipe.location_start == "data":
-        circuit.start_from_data(z)
     weights = torch.ones_like(z[:, 0]) if weights is None else weights
     counts = torch.zeros(classes, dtype=weights.dtype, device=z.device).index_add(0, y, weights)
-    circuit.set_prior(counts / counts.sum())
+    weights = weights * counts[y] ** -recipe.balance
+    circuit.standardise(z, weights, common=recipe.units == "common")
+    if recipe.start == "data":
+        circuit.start_from_data(z)
+    elif recipe.start == "classes":
+        generator = torch.Generator().manual_seed(seed)
+        circuit.start_from_classes(z, y, weights, generator=generator)
+    prior = torch.zeros_like(counts).index_add(0, y, weights)
+    circuit.set_prior((prior + 1e-3) / (prior + 1e-3).sum())
     fit(
         circuit,
         z,

@@ -106,6 +106,13 @@ class Sum(nn.Module):
         self.logits.copy_(above.log().clamp_min(torch.finfo(above.dtype).min / 4))
 
     @torch.no_grad()
+    def favour_same_class(self, classes: int, strength: float) -> None:
+        """Give more weight to children of the same class; channel j is of ``j mod classes``."""
+        below = torch.arange(self.inputs, device=self.logits.device) % classes
+        above = torch.arange(self.outputs, device=self.logits.device) % classes
+        self.logits.add_(strength * (below[:, None] == above))
+
+    @torch.no_grad()
     def blend(self, weights: Tensor, derivative: Tensor, step: float) -> None:
         r"""Move towards the EM estimate, given the derivative of the log-likelihood by the weights.
 

@@ -37,21 +37,21 @@ class FitSettings:
         schedule: ``one-cycle`` (up, then down to almost 0) or ``constant``.
         steps: updates in all; or ``epochs``, passes over the data, if that is given.
         batch_size: points in an update; all of them, if there are fewer. None: always all.
-        leaf_dropout: rate at which variables are dropped in training; the circuit's, if None.
+        leaf_dropout: rate at which variables are dropped (marginalised) in training.
         patience: stop after so many checks without improvement of the validation loss, or of the
             training loss where there is no validation set; never, if None.
         check_every: steps between two checks.
         tolerance: what counts as an improvement.
     """
 
-    generative: float = 0.75
+    generative: float = 0.25
     optimiser: Literal["adam", "em"] = "adam"
-    learning_rate: float = 0.06
+    learning_rate: float = 0.02
     schedule: Literal["one-cycle", "constant"] = "one-cycle"
     steps: int = 300
     epochs: int | None = None
     batch_size: int | None = 128
-    leaf_dropout: float | None = None
+    leaf_dropout: float = 0.0
     patience: int | None = None
     check_every: int = 10
     tolerance: float = 1e-4
@@ -102,7 +102,6 @@ def fit(
     steps = settings.steps
     if settings.epochs is not None:
         steps = settings.epochs * math.ceil(len(z) / size)
-    dropout = circuit.leaf_dropout if settings.leaf_dropout is None else settings.leaf_dropout
     update = _em_update if settings.optimiser == "em" else _adam_update(circuit, settings, steps)
     report, watch = FitReport(), _Watch(settings)
 
@@ -110,8 +109,9 @@ def fit(
     for step in range(steps):
         rows = next(batches).to(z.device)
         keep = None
-        if dropout:
-            keep = draw_kept((len(rows), z.size(1)), dropout, generator).to(z.device)
+        if settings.leaf_dropout:
+            kept = draw_kept((len(rows), z.size(1)), settings.leaf_dropout, generator)
+            keep = kept.to(z.device)
         value = update(circuit, z[rows], y[rows], weights[rows], keep, settings)
         report.losses.append(value)
         if on_step is not None:

@@ -1,0 +1,179 @@
+"""Protocols: what an experiment is, as a TOML file in which every key is checked."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from spinal.circuits import RECIPES, Recipe
+from spinal.errors import SpinalError
+from spinal.networks import PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
+from spinal.settings import from_mapping, to_mapping
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TRAINING: dict[str, TrainSettings] = {
+    "tuned": TUNED,
+    "paper-lenet": PAPER_LENET,
+    "paper-vgg": PAPER_VGG,
+}
+
+
+@dataclass(frozen=True)
+class NetworkProtocol:
+    """The network and its training.
+
+    Attributes:
+        name: from `spinal.networks.NETWORKS`.
+        width: factor on its channels and features.
+        preset: the training settings to start from: ``tuned``, ``paper-lenet``, ``paper-vgg``.
+        training: what differs from the preset.
+        retrain: each round from ``scratch``, or ``continue``.
+        early_stopping: keep the weights that are best on the validation set.
+    """
+
+    name: str = "lenet"
+    width: float = 1.0
+    preset: str = "tuned"
+    training: dict[str, Any] = field(default_factory=dict)
+    retrain: Literal["scratch", "continue"] = "scratch"
+    early_stopping: bool = False
+
+
+@dataclass(frozen=True)
+class CircuitProtocol:
+    """The sum-product network.
+
+    Attributes:
+        preset: the recipe to start from, of `spinal.circuits.RECIPES`.
+        recipe: what differs from it.
+        grid: on which the features lie; the smallest that fits, if not given.
+        masks: posterior samples by leaf dropout; none unless given (BALD needs some).
+        dropout: rate of those.
+    """
+
+    preset: str = "default"
+    recipe: dict[str, Any] = field(default_factory=dict)
+    grid: tuple[int, int] | None = None
+    masks: int | None = None
+    dropout: float | None = None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """An experiment, but for method, acquisition function and seed.
+
+    Attributes:
+        name: of the folder with its runs.
+        title: for tables and plots.
+        dataset: from `spinal.data.dataset_names`.
+        initial: labelled points at the start.
+        batch: points asked in a round.
+        rounds: how often.
+        pool: points that may be asked; None: what is left.
+        validation: points kept for early stopping and tuning.
+        test: points of the predefined test set that accuracy is measured on; None: all.
+        stratified: the same number of each class in the initial set.
+        candidates: points of the pool that are assessed in a round; None: all.
+        network, circuit: see there.
+    """
+
+    name: str
+    title: str = ""
+    dataset: str = "digits"
+    initial: int = 20
+    batch: int = 10
+    rounds: int = 10
+    pool: int | None = None
+    validation: int = 0
+    test: int | None = None
+    stratified: bool = False
+    candidates: int | None = None
+    network: NetworkProtocol = field(default_factory=NetworkProtocol)
+    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+
+    def __post_init__(self) -> None:
+        if self.initial < 1 or self.batch < 1 or self.rounds < 0:
+            raise SpinalError(f"{self.name}: initial and batch must be 1 or more, rounds 0 or more")
+        # The presets and what differs from them are looked up now, so that a mistake in a file is
+        # found before anything is trained.
+        self.training()
+        self.recipe()
+
+    def training(self) -> TrainSettings:
+        """The settings of the network's training."""
+        base = _preset(TRAINING, self.network.preset, f"{self.name}: network, preset")
+        return from_mapping(
+            TrainSettings, self.network.training, f"{self.name}: network.training", base
+        )
+
+    def recipe(self) -> Recipe:
+        """The settings of the circuit."""
+        base = _preset(RECIPES, self.circuit.preset, f"{self.name}: circuit, preset")
+        return from_mapping(Recipe, self.circuit.recipe, f"{self.name}: circuit.recipe", base)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """As plain values, for TOML or JSON."""
+        return to_mapping(self)
+
+
+def protocol_names() -> list[str]:
+    """The protocols that come with spinal."""
+    return sorted(
+        path.name.removesuffix(".toml") for path in _shipped() if path.name.endswith("toml")
+    )
+
+
+def load_protocol(name_or_path: str | Path) -> Protocol:
+    """A protocol that comes with spinal, by name, or any TOML file.
+
+    Raises:
+        SpinalError: if there is none, or something in it is wrong; it says what, and what may
+            have been meant.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise SpinalError(f"{path}: no such protocol file")
+        text, name = path.read_text(encoding="utf-8"), path.stem
+    else:
+        name = str(name_or_path)
+        if name not in protocol_names():
+            near = difflib.get_close_matches(name, protocol_names(), n=1)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(protocol_names())}"
+            )
+            raise SpinalError(f"no protocol {name!r}: {hint}, or give the path of a .toml file")
+        text = protocol_text(name)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpinalError(f"{name_or_path}: not a TOML file: {error}") from error
+    return from_mapping(Protocol, {"name": name, **values}, str(name_or_path))
+
+
+def protocol_text(name: str) -> str:
+    """The TOML file of a protocol that comes with spinal: to be copied and edited."""
+    return (resources.files("spinal.experiments") / "protocols" / f"{name}.toml").read_text("utf-8")
+
+
+def shortened(protocol: Protocol, rounds: int | None) -> Protocol:
+    """The same protocol with fewer rounds, under the same name: the rounds it has are the same."""
+    return protocol if rounds is None else replace(protocol, rounds=min(rounds, protocol.rounds))
+
+
+def _shipped() -> Any:
+    return (resources.files("spinal.experiments") / "protocols").iterdir()
+
+
+def _preset(table: dict[str, Any], name: str, where: str) -> Any:
+    if name not in table:
+        raise SpinalError(f"{where}: {name!r} is none of {', '.join(table)}")
+    return table[name]

@@ -1,0 +1,249 @@
+"""Runs on disk: one folder for each, whole at any moment, going on after any interruption.
+
+``<out>/<protocol>/<method>[-<acquisition>]/seed-<s>/`` holds
+
+- ``run.toml``: all settings as resolved, and the versions that made it;
+- ``rounds.jsonl``: a line for each round;
+- ``checkpoint/``: the learner after the last round.
+
+Nothing else is state. All chance is derived from the seed and the number of the round, so that a
+round depends only on the lines before it (and on the checkpoint, where networks are trained on).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+import tomli_w
+import torch
+
+from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
+from spinal.errors import FileFormatError, SpinalError
+from spinal.experiments.metrics import evaluate
+from spinal.experiments.protocol import Protocol
+from spinal.learner import ActiveLearner
+from spinal.methods import find_method
+from spinal.posteriors import SPN
+
+
+class RunBusyError(SpinalError):
+    """Another process is at work on the same run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One protocol, method, acquisition function and seed, in its folder under ``out``."""
+
+    protocol: Protocol
+    method: str
+    acquisition: str
+    seed: int
+    out: Path
+
+    @property
+    def name(self) -> str:
+        """The method, with the acquisition function where there is a choice."""
+        chosen = len(find_method(self.method).choices) > 1
+        return f"{self.method}-{self.acquisition}" if chosen else self.method
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept."""
+        return self.out / self.protocol.name / self.name / f"seed-{self.seed}"
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """The rounds that are finished."""
+        return read_rounds(self.folder / "rounds.jsonl")
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rounds of the protocol are done."""
+        return len(self.rounds()) > self.protocol.rounds
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides what the run does."""
+        return {
+            "method": self.method,
+            "acquisition": self.acquisition,
+            "seed": self.seed,
+            "protocol": self.protocol.to_mapping(),
+        }
+
+
+def execute(run: Run, data_dir: str | Path | None = None) -> None:
+    """Do the rounds of a run that are not done yet.
+
+    Raises:
+        RunBusyError: if another process is at it.
+        SpinalError: if the folder holds a run with other settings.
+    """
+    run.folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(run.folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise RunBusyError(f"{run.folder}: another process is working on this run") from error
+    try:
+        # One thread: the same sums in the same order, however many runs share the machine.
+        torch.set_num_threads(1)
+        _write_settings(run)
+        if not run.is_finished:
+            _do_rounds(run, load_dataset(run.protocol.dataset, data_dir))
+    finally:
+        lock.release()
+
+
+def _do_rounds(run: Run, dataset: Dataset) -> None:
+    protocol = run.protocol
+    splits = _splits(run, dataset)
+    test = splits.test
+    learner, done = _learner(run, dataset, splits)
+    for number in range(len(done), protocol.rounds + 1):
+        learner.fit()
+        log_probs = learner.predict_log_proba(dataset.test_images[test])
+        line: dict[str, Any] = {"round": number, "labels": len(learner.pool.labelled_indices)}
+        line |= evaluate(log_probs["method"], dataset.test_labels[test])
+        by_network = evaluate(log_probs["network"], dataset.test_labels[test])
+        line |= {f"network_{name}": value for name, value in by_network.items()}
+        picks = np.empty(0, np.int64)
+        if number < protocol.rounds:
+            picks = learner.ask(protocol.batch)
+        line["seconds"] = {phase: round(s, 4) for phase, s in learner.seconds.items()}
+        line["picks"] = picks.tolist()
+        learner.tell(picks, dataset.train_labels[picks])
+        done.append(line)
+        learner.save(run.folder / "checkpoint")
+        text = "".join(json.dumps(entry) + "\n" for entry in done)
+        _write_whole(run.folder / "rounds.jsonl", text)
+
+
+def _learner(
+    run: Run, dataset: Dataset, splits: Splits
+) -> tuple[ActiveLearner, list[dict[str, Any]]]:
+    """The learner as it was after the last finished round, and the lines of those rounds."""
+    protocol = run.protocol
+    done = run.rounds()
+    pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
+    posterior: dict[str, Any] = {}
+    if find_method(run.method).posterior is SPN:
+        circuit = protocol.circuit
+        posterior = {
+            "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
+            "dropout": circuit.dropout,
+        }  # fmt: skip
+    validation = None
+    if protocol.network.early_stopping:
+        held = splits.validation
+        validation = dataset.train_images[held], dataset.train_labels[held]
+    checkpoint = run.folder / "checkpoint"
+    if protocol.network.retrain == "continue" and done:
+        learner = ActiveLearner.load(checkpoint, pool, posterior=posterior, validation=validation)
+        # Killed after the checkpoint and before the line, the round is done again from its start;
+        # that needs the checkpoint before it, which is gone: begin anew, to the same end.
+        if learner.rounds == len(done):
+            return learner, done
+        done = []
+        pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
+    learner = ActiveLearner(
+        pool,
+        protocol.network.name,
+        run.method,
+        run.acquisition,
+        run.seed,
+        posterior=posterior,
+        validation=validation,
+        width=protocol.network.width,
+        training=protocol.training(),
+        retrain=protocol.network.retrain,
+        candidates=protocol.candidates,
+    )
+    learner.tell(splits.initial, dataset.train_labels[splits.initial])
+    for line in done:
+        learner.tell(line["picks"], dataset.train_labels[line["picks"]])
+    learner.rounds = len(done)
+    return learner, done
+
+
+def _splits(run: Run, dataset: Dataset) -> Splits:
+    """The splits of a seed: the same for every method, kept beside the runs."""
+    p = run.protocol
+    splits = make_splits(
+        len(dataset.train_labels), len(dataset.test_labels), pool=p.pool, validation=p.validation,
+        initial=p.initial, test=p.test, seed=run.seed, stratified=p.stratified,
+        labels=dataset.train_labels if p.stratified else None,
+    )  # fmt: skip
+    path = run.out / p.name / "splits" / f"seed-{run.seed}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        splits.save(path)
+    return splits
+
+
+def read_rounds(path: Path) -> list[dict[str, Any]]:
+    """The lines of a ``rounds.jsonl``; none if it is not there."""
+    if not path.exists():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except ValueError as error:
+        raise FileFormatError(
+            f"{path}: damaged ({error}); delete it to start the run anew"
+        ) from error
+
+
+def _write_settings(run: Run) -> None:
+    """Keep the settings, or make sure that they are the ones that the folder was made with."""
+    path = run.folder / "run.toml"
+    settings = run.settings()
+    if path.exists():
+        try:
+            kept = _toml(path.read_text())
+        except ValueError as error:
+            raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+        different = _differences(kept, settings)
+        if different:
+            raise SpinalError(
+                f"{run.folder} was made with other settings ({'; '.join(different)}): "
+                "choose another --out, or delete it"
+            )
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    machine = {"system": platform.platform(), "processor": platform.processor() or "unknown"}
+    _write_whole(path, tomli_w.dumps({**settings, "versions": versions, "machine": machine}))
+
+
+def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:
+    """Which settings differ; more rounds than before are no difference, the rest is the same."""
+    found = []
+    for key in sorted(kept.keys() | wanted.keys()):
+        where = f"{prefix}{key}"
+        if where in ("versions", "machine", "protocol.rounds", "protocol.title"):
+            continue
+        old, new = kept.get(key), wanted.get(key)
+        if isinstance(old, dict) or isinstance(new, dict):
+            found += _differences(old or {}, new or {}, f"{where}.")
+        elif old != new:
+            found.append(f"{where} was {old!r}, is {new!r}")
+    return found
+
+
+def _toml(text: str) -> dict[str, Any]:
+    from spinal.experiments.protocol import tomllib
+
+    return tomllib.loads(text)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write, flush, rename: the file is there whole, or as it was."""
+    partial = path.with_name(path.name + ".part")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
