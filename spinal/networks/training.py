@@ -47,10 +47,10 @@ class TrainSettings:
     schedule: Literal["one-cycle", "constant"] = "one-cycle"
     momentum: float = 0.0
     weight_decay: float = 1e-2
-    batch_size: int = 32
-    epochs: float = 25
+    batch_size: int = 16
+    epochs: float = 20
     min_steps: int = 200
-    max_steps: int = 2500
+    max_steps: int = 4000
     label_smoothing: float = 0.0
     augment: Augment = "none"
     patience: int | None = None
