@@ -59,22 +59,24 @@ class Preprocess(nn.Module):
 
     def set(self, mean: ArrayLike, std: ArrayLike) -> None:
         """Take mean and deviation as given, by channel (in units of 0..1) or by feature."""
-        self.mean = torch.tensor(np.asarray(mean)).to(self.mean)
-        self.std = torch.tensor(np.asarray(std)).to(self.std)
+        device = self.mean.device
+        self.mean = torch.tensor(np.asarray(mean), dtype=self.mean.dtype).to(device)
+        self.std = torch.tensor(np.asarray(std), dtype=self.std.dtype).to(device)
         self.fitted.fill_(True)
 
     def forward(self, batch: NDArray | Tensor) -> Tensor:
         """uint8 ``[N, H, W, C]`` to ``[N, C, H, W]``, or features ``[N, D]`` to ``[N, D]``."""
-        x = torch.as_tensor(batch).to(self.mean.device)
+        x = torch.as_tensor(batch)
+        if x.ndim == 2:
+            x = x.to(self.mean.dtype)  # before it is moved: not every device knows float64
+        x = x.to(self.mean.device)
         if self.input_shape is not None and tuple(x.shape[1:]) != self.input_shape:
             raise DataError(
                 f"points of shape {tuple(x.shape[1:])}, but the network is for {self.input_shape}"
             )
         if x.ndim == 4 and x.dtype == torch.uint8:
             x = x.to(self.mean.dtype).div_(255)
-        elif x.ndim == 2:
-            x = x.to(self.mean.dtype)
-        else:
+        elif x.ndim != 2:
             raise DataError(
                 f"a batch of shape {tuple(x.shape)} and type {x.dtype}: give uint8 images, "
                 "(N, H, W, C), or features, (N, D)"

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -134,7 +133,7 @@ def train(
     if device is not None:
         network.to(device)
     if not network.preprocess.fitted and len(points):
-        network.preprocess.fit(np.asarray(points))
+        network.preprocess.fit(torch.as_tensor(points).cpu().numpy())
     if start == "scratch":
         network.restart(derived_seed(seed, 0))
     images, targets = _checked(network, points, labels)
@@ -178,8 +177,11 @@ def _checked(
     network: Network, points: NDArray | Tensor, labels: NDArray | Tensor
 ) -> tuple[Tensor, Tensor]:
     """Points and labels as tensors on the network's device, images still uint8."""
-    images = torch.as_tensor(points).to(network.device)
-    targets = torch.as_tensor(labels).to(network.device).long()
+    images = torch.as_tensor(points)
+    if images.is_floating_point():
+        images = images.float()  # before it is moved: not every device knows float64
+    images = images.to(network.device)
+    targets = torch.as_tensor(labels).long().to(network.device)
     if len(images) == 0 or targets.shape != (len(images),):
         raise NetworkError(
             f"need one label for each point, and at least one: {len(images)} points, "

@@ -57,7 +57,7 @@ def test_lenet_learns_digits() -> None:
     chosen = np.random.default_rng(0).permutation(len(digits.train_labels))[:300]
     network = build_network("lenet", digits.train_images.shape[1:], 10)
     train(network, digits.train_images[chosen], digits.train_labels[chosen])
-    assert accuracy(network, digits.test_images, digits.test_labels) > 0.9
+    assert accuracy(network, digits.test_images, digits.test_labels) > 0.92
 
 
 @pytest.mark.parametrize("augment", ["none", "shift-flip"])
