@@ -66,6 +66,14 @@ def top(scores_N: Tensor, b: int, generator: torch.Generator) -> Tensor:
     return shuffled[ranked[:b]]
 
 
+def argmax(values_N: Tensor, generator: torch.Generator) -> int:
+    """Position of the greatest value; any of them, by chance, if there are several."""
+    greatest = (values_N == values_N.max()).nonzero().flatten()
+    if len(greatest) == 1:
+        return int(greatest)
+    return int(greatest[torch.randint(len(greatest), (1,), generator=generator)])
+
+
 def gumbel(n: int, generator: torch.Generator) -> Tensor:
     """Standard Gumbel noise, ``[n]`` in float64."""
     exponential = torch.empty(n, dtype=torch.float64).exponential_(generator=generator)

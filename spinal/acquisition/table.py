@@ -9,6 +9,10 @@ from functools import partial
 from typing import Any
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.badge import BADGE
+from spinal.acquisition.batchbald import BatchBALD
+from spinal.acquisition.frank_wolfe import FrankWolfe
+from spinal.acquisition.kcenter import KCenter
 from spinal.acquisition.ranking import Random, Ranked
 from spinal.acquisition.scores import (
     bald,
@@ -18,6 +22,7 @@ from spinal.acquisition.scores import (
     variation_ratio,
     variation_ratio_votes,
 )
+from spinal.acquisition.typiclust import TypiClust
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "random": Random,
@@ -28,6 +33,11 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "mean-std": partial(Ranked, mean_std),
     "bald": partial(Ranked, bald),
     "power-bald": partial(Ranked, bald, power=1.0),
+    "batchbald": BatchBALD,
+    "acs-fw": FrankWolfe,
+    "k-center": KCenter,
+    "badge": BADGE,
+    "typiclust": TypiClust,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -160,7 +162,8 @@ def test_what_is_not_a_number_is_refused(name):
 
 @by_probability
 def test_what_is_not_a_log_probability_is_refused(name):
-    acquisition, log_probs = make_acquisition(name), candidates().log_probs
+    acquisition, given = make_acquisition(name), candidates()
+    log_probs = given.log_probs
     wrong = {
         "sum to": [log_probs.exp(), log_probs / torch.log(torch.tensor(2.0)), log_probs + 0.01],
         "3 axes": [log_probs[:, 0], log_probs.long()],
@@ -170,7 +173,7 @@ def test_what_is_not_a_log_probability_is_refused(name):
     for message, arrays in wrong.items():
         for array in arrays:
             with pytest.raises(DataError, match=message):
-                acquisition.select(Candidates(array), 3, torch.Generator())
+                acquisition.select(replace(given, log_probs=array), 3, torch.Generator())
 
 
 def test_arrays_that_do_not_belong_together_are_refused():

@@ -1,0 +1,106 @@
+r"""Bayesian Batch (ACS-FW): the batch whose likelihood stands in for that of the whole pool.
+
+Pinsler et al., 2019. Each point n has an expected log-likelihood, a function of the parameters; its
+projections on J parameters drawn from the posterior are a vector:
+
+.. math::
+    L_n(\theta) = \sum_c p(c \mid x_n) \log p(c \mid x_n, \theta) + \gamma H[p(\cdot \mid x_n)],
+    \qquad \hat L_n = \tfrac1{\sqrt J} [L_n(\theta_1), \dots, L_n(\theta_J)].
+
+A sparse :math:`w \ge 0` with :math:`\sum_n w_n \hat L_n \approx \sum_n \hat L_n` is found by
+Frank-Wolfe, one point at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from spinal.acquisition.acquisition import Acquisition
+from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.ranking import argmax
+
+#: Added to squared norms, so that a point without a likelihood has a direction.
+_NORM = 1e-6
+#: A step that gains this small a part of the target's squared norm is rounding.
+_DONE = 1e-12
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Acquisition):
+    r"""ACS-FW on given projections; :math:`O(N J)` for each point.
+
+    ``b`` steps may come back to the same points, and so choose fewer than ``b``. The rest of the
+    batch is then chosen in the same way, to stand in for the points that are left.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"projections"})
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        assert candidates.projections is not None
+        vectors_N_J = candidates.projections
+        left = torch.arange(len(vectors_N_J))
+        batch = left[:0]
+        while len(batch) < b:
+            vectors_n_J = (
+                vectors_N_J if not len(batch) else vectors_N_J[left.to(vectors_N_J.device)]
+            )
+            target_J = vectors_n_J.sum(0, dtype=torch.float64)
+            chosen, _, _ = frank_wolfe(vectors_n_J, target_J, b - len(batch), generator)
+            if not len(chosen):  # all that is left has no likelihood to speak of
+                chosen = torch.randperm(len(left), generator=generator)[: b - len(batch)]
+            batch = torch.cat([batch, left[chosen]])
+            rest = torch.ones(len(left), dtype=torch.bool)
+            rest[chosen] = False
+            left = left[rest]
+        return batch
+
+
+def frank_wolfe(
+    vectors_N_J: Tensor, target_J: Tensor, steps: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Make :math:`\sum_n w_n v_n` approach a target, by one vector at each step.
+
+    With :math:`\sigma_n = \sqrt{|v_n|^2 + 10^{-6}}` and :math:`\sigma = \sum_n \sigma_n`, the
+    problem is
+
+    .. math:: \min_w \big| t - \textstyle\sum_n w_n v_n \big|^2
+        \quad\text{so that}\quad w \ge 0,\ \textstyle\sum_n \sigma_n w_n \le \sigma,
+
+    and a step goes towards the corner :math:`(\sigma / \sigma_f) e_f` that the residual points at
+    most, as far as the residual falls. It ends early if no step makes it fall.
+
+    Returns
+    -------
+    tuple
+        The points that were chosen, in the order in which they were first; their weights; the norm
+        of the residual after every step.
+    """
+    norms_N = (vectors_N_J.square().sum(1) + _NORM).sqrt()
+    directions_N_J = vectors_N_J / norms_N.unsqueeze(1)
+    scale = float(norms_N.sum(dtype=torch.float64))
+    target_J = target_J.double()
+    sum_J = torch.zeros_like(target_J)
+    weights_N = torch.zeros(len(vectors_N_J), dtype=torch.float64)
+    order: dict[int, None] = {}
+    residuals: list[float] = []
+    for _ in range(steps):
+        residual_J = target_J - sum_J
+        f = argmax(directions_N_J @ residual_J.to(vectors_N_J.dtype), generator)
+        corner = scale / float(norms_N[f])
+        towards_J = corner * vectors_N_J[f].double() - sum_J
+        fall, length = float(towards_J @ residual_J), float(towards_J @ towards_J)
+        if fall <= _DONE * float(target_J @ target_J):
+            break
+        step = min(1.0, fall / length)
+        weights_N *= 1 - step
+        weights_N[f] += step * corner
+        sum_J += step * towards_J
+        order[f] = None
+        residuals.append(float((target_J - sum_J).norm()))
+    chosen = torch.tensor(list(order), dtype=torch.long)
+    chosen = chosen[weights_N[chosen] > 0]
+    return chosen, weights_N[chosen], torch.tensor(residuals, dtype=torch.float64)
