@@ -1,0 +1,68 @@
+"""The acquisition functions of spinal. Each function makes a case, and gives what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import acquisition_data as data
+import torch
+
+from spinal.acquisition import Candidates, make_acquisition
+from spinal.acquisition.batchbald import batchbald as batchbald_with_gains
+
+VERSIONS = {"torch": torch.__version__}
+Run = Callable[[], dict[str, Any]]
+
+torch.set_num_threads(1)
+
+
+def batchbald(n: int, k: int, c: int, b: int, labellings: int, doubt: float) -> Run:
+    """BatchBALD; scores are those of the batch as it grows."""
+    log_probs = torch.from_numpy(data.log_probs(n, k, c, doubt))
+
+    def run() -> dict[str, Any]:
+        generator = torch.Generator().manual_seed(0)
+        picks, gains = batchbald_with_gains(log_probs, b, generator, labellings)
+        return {"picks": picks.tolist(), "scores": gains.cumsum(0).tolist()}
+
+    return run
+
+
+def frank_wolfe(n: int, j: int, b: int) -> Run:
+    """ACS-FW, the batch filled."""
+    return _select("acs-fw", b, projections=torch.from_numpy(data.vectors(n, j)))
+
+
+def matvec(n: int, j: int, b: int) -> Run:
+    """The floor of ACS-FW: one matrix-vector product for each point."""
+    vectors, residual = torch.from_numpy(data.vectors(n, j)), torch.randn(j)
+
+    def run() -> dict[str, Any]:
+        for _ in range(b):
+            vectors @ residual
+        return {}
+
+    return run
+
+
+def k_center(n: int, d: int, b: int) -> Run:
+    """k-center greedy, from nothing."""
+    features = torch.from_numpy(data.vectors(n, d))
+    return _select("k-center", b, features=features, labelled_features=features[:0])
+
+
+def badge(n: int, d: int, c: int, b: int) -> Run:
+    """BADGE."""
+    log_probs = torch.from_numpy(data.log_probs(n, 1, c, 0.3))
+    return _select("badge", b, log_probs=log_probs, features=torch.from_numpy(data.vectors(n, d)))
+
+
+def _select(name: str, b: int, **arrays: torch.Tensor) -> Run:
+    candidates, acquisition = Candidates(**arrays), make_acquisition(name)
+
+    def run() -> dict[str, Any]:
+        picks = acquisition.select(candidates, b, torch.Generator().manual_seed(0))
+        return {"picks": picks.tolist()}
+
+    return run
