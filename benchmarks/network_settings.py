@@ -28,15 +28,16 @@ from spinal.networks import (
 )
 from spinal.networks import train as train_network
 
-BATCH_32 = replace(TUNED, batch_size=32, epochs=25)
+PLAIN = replace(TUNED, label_smoothing=0.0)
+BATCH_32 = replace(PLAIN, batch_size=32, epochs=25)
 SMOOTHED = replace(BATCH_32, learning_rate=4e-3, label_smoothing=0.1)
 RECIPES: dict[str, TrainSettings] = {
     "tuned": TUNED,
-    "tuned, 15 epochs": replace(TUNED, epochs=15),
-    "tuned, 15 epochs, rate .001": replace(TUNED, epochs=15, learning_rate=1e-3),
-    "tuned, smoothing .1": replace(TUNED, label_smoothing=0.1),
-    "tuned, shifts": replace(TUNED, augment="shift"),
-    "batch 16, 25 epochs": replace(TUNED, epochs=25),
+    "no smoothing": PLAIN,
+    "no smoothing, 15 epochs": replace(PLAIN, epochs=15),
+    "no smoothing, 15 epochs, rate .001": replace(PLAIN, epochs=15, learning_rate=1e-3),
+    "no smoothing, 25 epochs": replace(PLAIN, epochs=25),
+    "no smoothing, shifts": replace(PLAIN, augment="shift"),
     "batch 32": BATCH_32,
     "batch 32, 100 steps": replace(BATCH_32, min_steps=100),
     "batch 32, rate .001": replace(BATCH_32, learning_rate=1e-3),
@@ -46,7 +47,7 @@ RECIPES: dict[str, TrainSettings] = {
     "batch 32, smoothing .1": replace(BATCH_32, label_smoothing=0.1),
     "batch 32, rate .004, smoothing .1": SMOOTHED,
     "batch 32, rate .004, smoothing .2": replace(SMOOTHED, label_smoothing=0.2),
-    "batch 64": replace(TUNED, batch_size=64, epochs=51, min_steps=300),
+    "batch 64": replace(PLAIN, batch_size=64, epochs=51, min_steps=300),
     "paper": PAPER_LENET,
 }
 

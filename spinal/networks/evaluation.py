@@ -14,7 +14,7 @@ from spinal.data.points import Points, as_points
 from spinal.networks.network import Network
 
 #: Points at a time: enough for the matrix products, few enough for the caches.
-BATCH = 256
+BATCH = 128
 
 
 @contextmanager

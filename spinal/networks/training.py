@@ -21,7 +21,7 @@ from spinal.networks.network import Network, NetworkError, derived_seed, seeded
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How a network is trained. The defaults are `TUNED`.
+    """How a network is trained. The defaults are `TUNED`; ``results/networks-tuned.md`` says why.
 
     Attributes:
         optimiser: ``adamw`` or ``sgd``.
@@ -50,7 +50,7 @@ class TrainSettings:
     epochs: float = 20
     min_steps: int = 200
     max_steps: int = 4000
-    label_smoothing: float = 0.0
+    label_smoothing: float = 0.1
     augment: Augment = "none"
     patience: int | None = None
     check_every: int = 50
@@ -79,16 +79,16 @@ class TrainSettings:
 #: The default: good from 20 to 10,000 labels, and quick on a CPU.
 TUNED = TrainSettings()
 
-#: What the paper states for its LeNet. Measured: 1,000 labels are not enough to leave chance.
+#: What the paper states for its LeNet. Measured: 33 % on digits from 1,000 labels (tuned: 99 %).
 PAPER_LENET = TrainSettings(
     optimiser="sgd", learning_rate=0.001, schedule="constant", weight_decay=0.0,
-    batch_size=120, epochs=100, min_steps=1, max_steps=10**9,
+    batch_size=120, epochs=100, min_steps=1, max_steps=10**9, label_smoothing=0.0,
 )  # fmt: skip
 
 #: What the paper states for its VGG on CIFAR-10; 0.0005 is its learning rate on the others.
 PAPER_VGG = TrainSettings(
     optimiser="sgd", learning_rate=0.001, schedule="constant", weight_decay=0.0,
-    batch_size=100, epochs=250, min_steps=1, max_steps=10**9,
+    batch_size=100, epochs=250, min_steps=1, max_steps=10**9, label_smoothing=0.0,
 )  # fmt: skip
 
 
