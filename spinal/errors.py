@@ -18,4 +18,4 @@ class DataError(SpinalError, ValueError):
 
 
 class LabelError(SpinalError, ValueError):
-    """An answer that cannot be taken: for an unknown point, of an unknown class, or contradictory."""
+    """An answer that cannot be taken: unknown point, unknown class, or a contradiction."""

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from spinal.circuits import queries, storage
 from spinal.circuits.dropout import dropout_moments
-from spinal.circuits.leaves import Natural, NormalLeaves
+from spinal.circuits.leaves import Natural, NormalLeaves, wide
 from spinal.circuits.sums import Layer, log_sum, log_value
 from spinal.errors import StructureError
 
 #: Points evaluated at a time: enough for the matrix products, few enough for the caches.
-CHUNK = 256
+CHUNK = 128
 
 SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
 
@@ -98,12 +98,12 @@ class Circuit(nn.Module):
             ``[N, C]``.
         """
         by_class, common = self.class_values(z, keep)
-        return by_class + common[:, None]
+        return (by_class + common[:, None]).to(by_class.dtype)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """The density ``log p(z)`` of ``z [N, D]``: ``[N]``."""
         by_class, common = self.class_values(z)
-        return by_class.logsumexp(1) + common
+        return (by_class.logsumexp(1) + common).to(by_class.dtype)
 
     def log_posterior(
         self,
@@ -155,7 +155,7 @@ class Circuit(nn.Module):
         theta = theta or self.evaluate()
         z = z.to(self.prior_logits.dtype)
         if not len(z):
-            return z.new_zeros(0, self.classes), z.new_zeros(0)
+            return z.new_zeros(0, self.classes), z.new_zeros(0, dtype=wide(z))
         pieces: Iterable[Tensor | None] = repeat(None)
         if keep is not None:
             pieces = keep.expand(len(z), -1).split(CHUNK)
@@ -176,6 +176,7 @@ class Circuit(nn.Module):
         else:
             m = log_p.detach().amax(-1)
             x = (log_p - m.unsqueeze(-1)).exp()
+            m = m.to(wide(m))
             for layer, weights in zip(self.layers, theta.weights, strict=True):
                 x, m = layer(x, m, weights)
             by_class, m = log_value(x, m)

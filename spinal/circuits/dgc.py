@@ -89,20 +89,20 @@ class DGCSPN(Circuit):
             regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
             location_spread=location_spread, generator=generator,
         )  # fmt: skip
-        products = [Product([])]
+        products = [Product()]
         products += [_both_axes("valid")] * (strided - 1)
         products += [_both_axes("full", 2**i) for i in range(len(sums) - strided)]
         final = _both_axes("final", 2 ** (len(sums) - strided))
         layers, cells, inputs = [], leaf_layer.cells, leaves
         for i, product in enumerate([*products, final]):
             last = i == len(sums)
-            cells = product.grid(cells)
+            below, cells = cells, product.grid(cells)
             outputs = classes if last else sums[i]
             weighted = Sum(
                 cells, inputs, outputs, over_cells=last, floor=weight_floor, spread=weight_spread,
                 generator=generator,
             )  # fmt: skip
-            layers.append(Layer(product, weighted))
+            layers.append(Layer(product, weighted, below))
             inputs = outputs
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
 
@@ -146,4 +146,4 @@ def _fit(n: int, axes: list[int], pad: bool) -> int:
 
 
 def _both_axes(kind: Any, dilation: int = 1) -> Product:
-    return Product([Pairs(0, kind, dilation), Pairs(1, kind, dilation)])
+    return Product(Pairs(kind, dilation), Pairs(kind, dilation))

@@ -19,9 +19,11 @@ against the mean leaf of the variable, see `NormalLeaves.log_moments`).
 
 **It is an approximation.** It is right where masks are independent for every edge, in a tree. Here
 products share children, and a dropped variable is dropped in all its leaves at once, so nodes are
-positively correlated and the variance comes out too small; the delta method adds an error of its
-own where the denominator varies much. `Circuit.log_posterior` with ``masks`` is the Monte-Carlo
-answer that it can be checked against.
+correlated and the variance comes out too small: in trained circuits by two orders of magnitude and
+more, though points are ranked much as by sampling (rank correlations of 0.7 to 0.97 were seen). The
+delta method adds an error of its own where the denominator varies much, as it does with
+``on="sums"`` at rates above 0.1. `Circuit.log_posterior` with ``masks`` is the Monte-Carlo answer
+to check it against: take the variance as a score, not as a variance.
 """
 
 from __future__ import annotations

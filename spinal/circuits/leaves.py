@@ -26,11 +26,16 @@ from spinal.errors import StructureError
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
+def wide(x: Tensor) -> torch.dtype:
+    """The type for sums of many logarithms: float64, where the device has it."""
+    return x.dtype if x.device.type == "mps" else torch.float64
+
+
 class Natural(NamedTuple):
     r"""Natural parameters, arranged so that float32 keeps its digits.
 
     Attributes:
-        eta: ``[A B, 3 V, K]``, the coefficients of :math:`(z^2, z, 1)` in each component.
+        eta: ``[3, A B, V, K]``, the coefficients of :math:`(z^2, z, 1)` in each component.
         centre: ``[D]``, the mean location of each variable, from which ``z`` is measured: far from
             0, :math:`z^2` and :math:`\mu^2` would cancel and leave only rounding.
         common: ``[D]``, a coefficient of :math:`z^2` that was taken out of all components of a
@@ -63,6 +68,7 @@ class NormalLeaves(nn.Module):
     fixed_scale: Tensor
     _slots: Tensor
     _owner: Tensor
+    _slots_of: Tensor
 
     def __init__(
         self,
@@ -90,6 +96,9 @@ class NormalLeaves(nn.Module):
         self.register_buffer("variables", variables, persistent=False)
         self.register_buffer("_slots", slots, persistent=False)
         self.register_buffer("_owner", flat[slots], persistent=False)
+        self.register_buffer(
+            "_slots_of", torch.bincount(flat[slots], minlength=features), persistent=False
+        )
         self.register_buffer("shift", torch.zeros(features))
         self.register_buffer("stretch", torch.ones(features))
         self.register_buffer("fixed_scale", torch.tensor(float(scale)))
@@ -130,9 +139,8 @@ class NormalLeaves(nn.Module):
     def natural(self) -> Natural:
         """The parameters in the form that `forward` uses; see `Natural`."""
         with torch.no_grad():
-            slots = torch.bincount(self._owner, minlength=self.features)
-            total = self.shift.new_zeros(self.features)
-            centre = total.index_add(0, self._owner, self.location.mean(1)) / slots
+            total = torch.zeros_like(self.shift)
+            centre = total.index_add(0, self._owner, self.location.mean(1)) / self._slots_of
             widest = -0.5 * self.scale().amax(1) ** -2
             common = torch.full_like(total, -torch.inf)
             common = common.scatter_reduce(0, self._owner, widest, "amax")
@@ -141,8 +149,8 @@ class NormalLeaves(nn.Module):
         square = -0.5 * precision - common[self._owner, None]
         constant = -0.5 * location**2 * precision - scale.log() - _HALF_LOG_TWO_PI
         constant = constant - self.stretch.log()[self._owner, None]
-        eta = torch.stack([square, location * precision, constant], dim=1)
-        return Natural(self._by_region(eta, 0).flatten(1, 2), centre, common)
+        eta = torch.stack([square, location * precision, constant])
+        return Natural(self._by_region(eta, 1), centre, common)
 
     def forward(
         self, z: Tensor, keep: Tensor | None = None, natural: Natural | None = None
@@ -163,11 +171,16 @@ class NormalLeaves(nn.Module):
             seen = seen & keep
         # The input is masked before any arithmetic: 0 * NaN would be NaN, also in the gradient.
         z = torch.where(seen, (z - self.shift) / self.stretch - natural.centre, 0)
-        square = z * z
-        statistics = torch.stack([square, z, seen.to(z.dtype)], dim=-1)[:, self._owner]
-        statistics = self._by_region(statistics, 1).flatten(2, 3).transpose(0, 1)
-        log_p = torch.bmm(statistics, natural.eta).unflatten(0, self.cells)
-        return log_p, square @ natural.common
+        value, one = (
+            self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
+            for x in (z, seen.to(z.dtype))
+        )
+        square, linear, constant = natural.eta
+        log_p = torch.baddbmm(torch.bmm(one, constant), value, linear)
+        if self.learn_scale:  # with equal scales all of z^2 is in the common part
+            log_p = torch.baddbmm(log_p, value * value, square)
+        common = (z * z * natural.common).sum(1, dtype=wide(z))
+        return log_p.unflatten(0, self.cells), common
 
     def peak_log_density(self, z: Tensor) -> Tensor:
         """The first part of `forward`, with every missing variable at its most likely value."""
@@ -229,13 +242,12 @@ class NormalLeaves(nn.Module):
 
     @torch.no_grad()
     def blend(self, statistics: Tensor, step: float) -> None:
-        """Move towards the EM estimate, given expected statistics ``[A B, 3 V, K]``.
+        """Move towards the EM estimate, given expected statistics ``[3, A B, V, K]``.
 
         They are the derivative of the log-likelihood by the natural parameters: per leaf the sums
         of ``z^2``, ``z`` and 1 over the points, each by its responsibility.
         """
-        flat = statistics.unflatten(1, (-1, 3)).flatten(0, 1)[self._slots]
-        square, total, count = flat.unbind(1)
+        square, total, count = statistics.flatten(1, 2)[:, self._slots]
         centre = self.natural().centre[self._owner, None]
         used = count > 1e-6
         count = count.clamp_min(1e-6)

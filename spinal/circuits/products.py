@@ -2,8 +2,7 @@
 
 A layer of a circuit holds its nodes on a grid of cells, every cell with ``C`` channels; all nodes
 of a cell have the same scope (the set of variables they speak of). A product multiplies channel
-``c`` of some cells with channel ``c`` of others. Products over 2 x 2 cells separate into a product
-of pairs along the rows and one along the columns, so pairs are all that is needed here:
+``c`` of some cells with channel ``c`` of others: of two cells along an axis, or of 2 x 2 cells.
 
 ========== ======================= ============================ ==========
 kind       output ``i`` multiplies  that is                      ``n`` ->
@@ -13,14 +12,17 @@ kind       output ``i`` multiplies  that is                      ``n`` ->
 ``final``  ``i`` and ``i + d``      dilation d, padded at end    ``d``
 ========== ======================= ============================ ==========
 
-A cell outside the grid is padding: it has no variables and the value 1.
+A cell outside the grid is padding: it has no variables and the value 1. Along an axis, outputs
+fall into a few stretches that have their cells at fixed distances, and products are computed block
+by block of such stretches: every cell is read and written once, and padding is never made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -28,14 +30,15 @@ from torch import Tensor, nn
 from spinal.errors import StructureError
 
 #: A binary function such as ``torch.mul`` that accepts ``out=``.
-Combine = Callable[..., Tensor]
+Combine: TypeAlias = Callable[..., Tensor]
+#: Where results of an axis go, and the stretches of the same length that they come from.
+Stretch: TypeAlias = tuple[slice, tuple[slice, ...]]
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Which two cells of an axis are multiplied with each other; see the table above."""
 
-    axis: int
     kind: Literal["valid", "full", "final"]
     dilation: int = 1
 
@@ -48,7 +51,7 @@ class Pairs:
             return n // 2
         if n < d:
             raise StructureError(
-                f"a product with dilation {d} needs an axis of {d} or more, not {n}"
+                f"a product with dilation {d} needs an axis of at least {d}, not {n}"
             )
         if self.kind == "full":
             return n + d
@@ -58,77 +61,82 @@ class Pairs:
             )
         return d
 
-    def combine(self, x: Tensor, function: Combine) -> Tensor:
-        """Join the two cells of each output by ``function``; where one is padding, copy the other.
-
-        ``function`` is ``mul`` for values, ``add`` for logarithms, a disjoint union for scopes.
-        """
-        n, d = x.size(self.axis), self.dilation
-        if self.kind == "valid":
-            left, right = x.unflatten(self.axis, (-1, 2)).unbind(self.axis + 1)
-            return function(left, right)
-        shape = list(x.shape)
-        shape[self.axis] = self.size(n)
-        out = x.new_empty(shape)
-        start, overlap = (d, n - d) if self.kind == "full" else (0, n - d)
-        left, right = x.narrow(self.axis, 0, overlap), x.narrow(self.axis, d, overlap)
-        both = out.narrow(self.axis, start, overlap)
-        if torch.is_grad_enabled() and x.requires_grad:
-            both.copy_(function(left, right))  # autograd refuses out=
-        else:
-            function(left, right, out=both)
-        if self.kind == "full":
-            out.narrow(self.axis, 0, d).copy_(x.narrow(self.axis, 0, d))
-            out.narrow(self.axis, n, d).copy_(x.narrow(self.axis, overlap, d))
-        else:
-            out.narrow(self.axis, overlap, d - overlap).copy_(
-                x.narrow(self.axis, overlap, d - overlap)
-            )
-        return out
-
-    def spread(self, y: Tensor, n: int, function: Combine) -> Tensor:
-        """The transpose of `combine`: hand what each output holds to both of its cells.
-
-        A cell with two outputs receives ``function`` of them: ``add`` for gradients, ``maximum``
-        for the top-down pass of a query.
-        """
+    def up(self, n: int) -> list[Stretch]:
+        """For each stretch of outputs, the cells that they multiply."""
         d = self.dilation
         if self.kind == "valid":
-            return y.repeat_interleave(2, dim=self.axis)
+            return [(slice(None), (slice(0, n, 2), slice(1, n, 2)))]
+        both = slice(0, n - d), slice(d, n)
         if self.kind == "full":
-            return function(y.narrow(self.axis, 0, n), y.narrow(self.axis, d, n))
-        return torch.cat([y, y.narrow(self.axis, 0, n - d)], dim=self.axis)
+            first, last = (slice(0, d), (slice(0, d),)), (slice(n, n + d), (slice(n - d, n),))
+            return [first, (slice(d, n), both), last]
+        return [(slice(0, n - d), both), (slice(n - d, d), (slice(n - d, d),))]
+
+    def down(self, n: int) -> list[Stretch]:
+        """For each stretch of cells, the outputs that they are part of."""
+        d = self.dilation
+        if self.kind == "valid":
+            return [(slice(i, n, 2), (slice(None),)) for i in (0, 1)]
+        if self.kind == "full":
+            return [(slice(0, n), (slice(0, n), slice(d, n + d)))]
+        return [(slice(0, d), (slice(0, d),)), (slice(d, n), (slice(0, n - d),))]
 
 
 class Product(nn.Module):
-    """Products of pairs along one axis, then along the next.
+    """Products along the rows, the columns, or both (2 x 2 cells); of neither, the identity."""
 
-    Args:
-        pairs: one `Pairs` for each axis that is multiplied; none at all is the identity.
-    """
-
-    def __init__(self, pairs: Sequence[Pairs]) -> None:
+    def __init__(self, rows: Pairs | None = None, columns: Pairs | None = None) -> None:
         super().__init__()
-        self.pairs = tuple(pairs)
+        self.pairs = rows, columns
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether nothing is multiplied."""
+        return self.pairs == (None, None)
 
     def grid(self, cells: tuple[int, int]) -> tuple[int, int]:
         """The cells after the product."""
-        sizes = list(cells)
-        for pair in self.pairs:
-            sizes[pair.axis] = pair.size(sizes[pair.axis])
-        return sizes[0], sizes[1]
+        rows, columns = (
+            n if p is None else p.size(n) for p, n in zip(self.pairs, cells, strict=True)
+        )
+        return rows, columns
 
     def combine(self, x: Tensor, function: Combine) -> Tensor:
-        """``x [A, B, ...] -> [A', B', ...]``, see `Pairs.combine`."""
-        for pair in self.pairs:
-            x = pair.combine(x, function)
-        return x
+        """Join the cells of each product by ``function``: ``x [A, B, ...] -> [A', B', ...]``.
+
+        ``function`` is ``mul`` for values, ``add`` for logarithms, a disjoint union for scopes.
+        """
+        if self.is_identity:
+            return x
+        cells = x.size(0), x.size(1)
+        pairs = zip(self.pairs, cells, strict=True)
+        rows, columns = (_EVERYTHING if p is None else p.up(n) for p, n in pairs)
+        return _join(x, rows, columns, self.grid(cells), function)
 
     def spread(self, y: Tensor, cells: tuple[int, int], function: Combine) -> Tensor:
-        """``y [A', B', ...] -> [A, B, ...]`` with ``cells = (A, B)``, see `Pairs.spread`."""
-        for pair in reversed(self.pairs):
-            y = pair.spread(y, cells[pair.axis], function)
-        return y
+        """The transpose of `combine`: ``y [A', B', ...] -> [A, B, ...]`` with ``cells = (A, B)``.
+
+        What a product holds goes to all its cells. A cell of several products receives
+        ``function`` of them: ``add`` for gradients, ``maximum`` for the top-down pass of a query.
+        """
+        if self.is_identity:
+            return y
+        return _join(y, *self._down(cells), cells, function)
+
+    def spread_over(self, y: Tensor, x: Tensor) -> Tensor:
+        """``spread(y) / x`` with additions, for ``x [A, B, ...]``."""
+        cells = x.size(0), x.size(1)
+        return _join(y, *self._down(cells), cells, torch.add, divisor=x)
+
+    def _down(self, cells: tuple[int, int]) -> Iterable[list[Stretch]]:
+        pairs = zip(self.pairs, cells, strict=True)
+        return [_EVERYTHING if p is None else p.down(n) for p, n in pairs]
+
+    def parents(self, cells: tuple[int, int]) -> Tensor:
+        """Which cells each product multiplies: ``[A' B', A B]`` booleans, for ``cells = (A, B)``."""
+        n = cells[0] * cells[1]
+        single = torch.eye(n, dtype=torch.bool).view(*cells, n)
+        return self.combine(single, torch.logical_or).flatten(0, 1)
 
     def scopes(self, children: Tensor) -> Tensor:
         """The scopes ``[A', B', D]`` of the products, from those of their children.
@@ -140,7 +148,42 @@ class Product(nn.Module):
         return self.combine(children, _disjoint_union)
 
     def extra_repr(self) -> str:
-        return ", ".join(f"axis {p.axis}: {p.kind} {p.dilation}" for p in self.pairs)
+        return ", ".join("-" if p is None else f"{p.kind} {p.dilation}" for p in self.pairs)
+
+
+_EVERYTHING: list[Stretch] = [(slice(None), (slice(None),))]
+
+
+def _join(
+    x: Tensor,
+    rows: list[Stretch],
+    columns: list[Stretch],
+    cells: tuple[int, int],
+    function: Combine,
+    divisor: Tensor | None = None,
+) -> Tensor:
+    """``function`` of blocks of ``x``, block by block of the result, whose grid is ``cells``."""
+    out = x.new_empty(*cells, *x.shape[2:])
+    for to_row, from_rows in rows:
+        for to_column, from_columns in columns:
+            parts = [x[i, j] for i in from_rows for j in from_columns]
+            block = out[to_row, to_column]
+            if not block.numel():
+                continue
+            if torch.is_grad_enabled() and x.requires_grad:
+                block.copy_(functools.reduce(function, parts))  # autograd refuses out=
+                continue
+            if len(parts) == 1 and divisor is None:
+                block.copy_(parts[0])
+                continue
+            if len(parts) > 1:
+                function(parts[0], parts[1], out=block)
+            for part in parts[2:]:
+                function(block, part, out=block)
+            if divisor is not None:
+                joined = parts[0] if len(parts) == 1 else block
+                torch.div(joined, divisor[to_row, to_column], out=block)
+    return out
 
 
 def _disjoint_union(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:

@@ -76,14 +76,14 @@ class RandomSPN(Circuit):
         layers, cells, inputs = [], leaf_layer.cells, leaves
         for level in range(depth + 1):
             last = level == depth
-            product = Product([Pairs(1, "valid")] if level else [])
-            cells = product.grid(cells)
+            product = Product(columns=Pairs("valid") if level else None)
+            below, cells = cells, product.grid(cells)
             outputs = classes if last else sums
             weighted = Sum(
                 cells, inputs, outputs, over_cells=last, floor=weight_floor, spread=weight_spread,
                 generator=generator,
             )  # fmt: skip
-            layers.append(Layer(product, weighted))
+            layers.append(Layer(product, weighted, below))
             inputs = outputs
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
 

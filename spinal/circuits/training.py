@@ -145,7 +145,8 @@ def _loss(
     discriminative = by_class.logsumexp(1) - at_label
     generative = -(at_label + common) / circuit.features
     alpha = settings.generative
-    return ((1 - alpha) * discriminative + alpha * generative) @ weights / weights.sum()
+    loss = (1 - alpha) * discriminative + alpha * generative
+    return (loss * weights).sum() / weights.sum()
 
 
 def _adam_update(circuit: Circuit, settings: FitSettings, steps: int) -> Callable[..., float]:
@@ -189,7 +190,7 @@ def _em_update(
     mixes = [w.detach().requires_grad_() for w in theta.weights]
     frozen = Evaluated(theta.natural._replace(eta=eta), mixes, theta.log_prior.detach())
     by_class, common = circuit.class_values(z, keep, frozen)
-    likelihood = (by_class.gather(1, y[:, None]).squeeze(1) + common) @ weights
+    likelihood = ((by_class.gather(1, y[:, None]).squeeze(1) + common) * weights).sum()
     statistics, *counts = torch.autograd.grad(likelihood, [eta, *mixes])
     step = settings.learning_rate
     with torch.no_grad():

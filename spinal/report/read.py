@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import integrate
 
 from spinal.errors import SpinalError
 from spinal.experiments.runs import read_rounds
@@ -42,4 +43,4 @@ def area_under_curve(labels: np.ndarray, accuracy: np.ndarray) -> float:
     """The mean accuracy over the budget: the area by trapezoids, over the width of the budget."""
     if len(labels) == 1:
         return float(accuracy[0])
-    return float(np.trapezoid(accuracy, labels) / (labels[-1] - labels[0]))
+    return float(integrate.trapezoid(accuracy, labels) / (labels[-1] - labels[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spinal.circuits import DGCSPN, RandomSPN
+from spinal.circuits import DGCSPN, FitSettings, RandomSPN, Recipe, train_circuit
 from spinal.circuits.circuit import Circuit
 
 BUILDERS = {
@@ -52,3 +52,14 @@ def points(spn: Circuit) -> torch.Tensor:
     z[2:5][torch.rand(3, spn.features, generator=generator) < 0.5] = torch.nan
     z[5] = torch.nan
     return z
+
+
+def trained_on_blobs() -> tuple[Circuit, torch.Tensor]:
+    """A circuit that tells five overlapping clouds in 64 dimensions apart, and 50 new points."""
+    generator = torch.Generator().manual_seed(0)
+    centre = torch.randn(5, 64, generator=generator)
+    y = torch.arange(200) % 5
+    z = 0.6 * centre[y] + torch.randn(200, 64, generator=generator)
+    new = 0.6 * centre[y[:50]] + torch.randn(50, 64, generator=generator)
+    recipe = Recipe(sums=(16, 16, 16), fit=FitSettings(steps=80))
+    return train_circuit(z, y, 5, recipe), new

@@ -127,10 +127,11 @@ def log_joint(mixture: list[list[Component]], z: np.ndarray) -> np.ndarray:
     rows = []
     for point in z:
         seen = [v for v in range(len(point)) if not np.isnan(point[v])]
-        rows.append([
-            logsumexp([w + sum(norm.logpdf(point[v], *leaves[v]) for v in seen) for w, leaves in part])
-            for part in mixture
-        ])  # fmt: skip
+
+        def density(part: Component, point: np.ndarray = point, seen: list[int] = seen) -> float:
+            return part[0] + sum(norm.logpdf(point[v], *part[1][v]) for v in seen)
+
+        rows.append([logsumexp([density(part) for part in parts]) for parts in mixture])
     return np.array(rows)
 
 

@@ -77,7 +77,7 @@ def test_a_circuit_without_floor_keeps_what_underflows() -> None:
     spn = RandomSPN(1, 1, depth=0, repetitions=1, leaves=2, weight_floor=0)
     with torch.no_grad():
         spn.leaves.location.copy_(torch.tensor([[0.0, 20.0]]))  # log-densities 0 and -200, shifted
-        spn.layers[0].sum.logits.copy_(torch.tensor([-150.0, 0.0]).view(1, 2, 1))
+        spn.layers[0].sum.logits.copy_(torch.tensor([-150.0, 0.0]).view(1, 1, 2))
     z = torch.zeros(1, 1, requires_grad=True)
     value = spn.log_prob(z)
     assert value.item() == pytest.approx(-150 - 0.9189385, abs=1e-4)
