@@ -110,12 +110,22 @@ def test_gains_fall_and_sum_to_no_more_than_the_samples_can_tell():
     assert gains.sum() <= math.log(40)
 
 
-@pytest.mark.parametrize("doubt", [0.05, 0.1, 0.3, 1.0])
+POOLS = {
+    "that agree": lambda: linear_models(200, 20, 10, doubt=0.05, seed=3),
+    "that differ": lambda: linear_models(200, 20, 10, doubt=0.3, seed=3),
+    "used up soon": lambda: linear_models(200, 20, 10, doubt=1.0, seed=3),
+    # Each point tells something else, so that gains hardly fall: the hardest to leave out.
+    "independent": lambda: draw(200, 100, 3, spread=0.7),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("labellings", [100, 2000])
-def test_leaving_candidates_out_changes_nothing(doubt, labellings):
-    log_probs = linear_models(400, 20, 10, doubt=doubt, seed=3)
-    eager = batchbald(log_probs, 8, seeded(), labellings, lazy=False)
-    lazy = batchbald(log_probs, 8, seeded(), labellings, lazy=True)
+def test_leaving_candidates_out_changes_nothing(pool, labellings, monkeypatch):
+    monkeypatch.setattr("spinal.acquisition.batchbald._BLOCK", 2)  # as many left out as can be
+    log_probs = POOLS[pool]()
+    eager = batchbald(log_probs, 10, seeded(), labellings, lazy=False)
+    lazy = batchbald(log_probs, 10, seeded(), labellings, lazy=True)
     assert lazy[0].tolist() == eager[0].tolist()
     torch.testing.assert_close(lazy[1], eager[1], atol=1e-6, rtol=0)
 
@@ -134,6 +144,26 @@ def test_a_batch_goes_on_when_the_samples_are_used_up():
     assert sorted(picks[:3].tolist()) == [0, 1, 2]
     assert len(set(picks.tolist())) == 5
     np.testing.assert_allclose(gains.numpy(), [math.log(2)] * 3 + [0, 0], atol=1e-6)
+
+
+def test_labels_that_leave_no_doubt_about_the_model_leave_the_others_as_they_are():
+    """Two samples are sure of their own class at point 0: its label may settle everything."""
+    log_probs = draw(6, 5, 4)
+    log_probs[0] = torch.tensor([0.4, 0.6, 1e-12, 1e-12]).double().log().expand(5, 4)
+    log_probs[0, 0] = torch.tensor([1e-12, 1e-12, 1.0, 1e-12]).double().log()
+    log_probs[0, 1] = torch.tensor([1e-12, 1e-12, 1e-12, 1.0]).double().log()
+    known = Labellings(5, 100, 1 << 16, torch.device("cpu"))
+    known.add(log_probs[0], seeded())
+    before = brute_force_information(log_probs, [0])
+    exact = [brute_force_information(log_probs, [0, i]) - before for i in range(1, 6)]
+    np.testing.assert_allclose(known.information(log_probs[1:]).numpy(), exact, atol=2e-6)
+
+
+def test_a_batch_starts_anew_rather_than_pick_points_that_tell_next_to_nothing():
+    _, gains = batchbald(linear_models(300, 10, 10, doubt=1.0), 30, seeded())
+    jumps = (gains.diff() > 0.1).nonzero().flatten() + 1
+    assert len(jumps) > 2
+    assert gains.min() > 0.005 * gains[0]
 
 
 def test_impossible_classes_do_no_harm():
