@@ -27,6 +27,9 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     integrated out, exactly. Features are standardised inside; densities are those of the original
     units.
 
+    The defaults suit measurements: features in units of their own, classes as frequent as in the
+    labels. For features of a network, `spinal.circuits.Recipe` has better ones.
+
     Parameters
     ----------
     structure : {"auto", "dgc", "random"}
@@ -89,14 +92,14 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         grid: tuple[int, int] | None = None,
         leaves: int = _RECIPE.leaves,
         sums: tuple[int, ...] = _RECIPE.sums,
-        scale: float = _RECIPE.scale,
+        scale: float = 1.0,
         learn_scale: bool = _RECIPE.learn_scale,
         units: str = "each",
         start: str = _RECIPE.start,
         weight_spread: float = _RECIPE.weight_spread,
         balance: float = 0.0,
         leaf_dropout: float = _RECIPE.fit.leaf_dropout,
-        generative: float = _RECIPE.fit.generative,
+        generative: float = 0.5,
         optimiser: str = _RECIPE.fit.optimiser,
         learning_rate: float = _RECIPE.fit.learning_rate,
         steps: int = _RECIPE.fit.steps,

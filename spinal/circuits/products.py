@@ -20,7 +20,7 @@ by block of such stretches: every cell is read and written once, and padding is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -121,19 +121,21 @@ class Product(nn.Module):
         """
         if self.is_identity:
             return y
-        return _join(y, *self._down(cells), cells, function)
+        rows, columns = self._down(cells)
+        return _join(y, rows, columns, cells, function)
 
     def spread_over(self, y: Tensor, x: Tensor) -> Tensor:
         """``spread(y) / x`` with additions, for ``x [A, B, ...]``."""
         cells = x.size(0), x.size(1)
-        return _join(y, *self._down(cells), cells, torch.add, divisor=x)
+        rows, columns = self._down(cells)
+        return _join(y, rows, columns, cells, torch.add, divisor=x)
 
-    def _down(self, cells: tuple[int, int]) -> Iterable[list[Stretch]]:
+    def _down(self, cells: tuple[int, int]) -> list[list[Stretch]]:
         pairs = zip(self.pairs, cells, strict=True)
         return [_EVERYTHING if p is None else p.down(n) for p, n in pairs]
 
     def parents(self, cells: tuple[int, int]) -> Tensor:
-        """Which cells each product multiplies: ``[A' B', A B]`` booleans, for ``cells = (A, B)``."""
+        """Which cells each product multiplies: ``[A' B', A B]`` booleans; ``cells = (A, B)``."""
         n = cells[0] * cells[1]
         single = torch.eye(n, dtype=torch.bool).view(*cells, n)
         return self.combine(single, torch.logical_or).flatten(0, 1)
