@@ -233,8 +233,9 @@ def main() -> None:
             *table(scaling),
             "",
             "Nats: what the labels of the batch tell about the model, by each library's estimate.",
-            "At 0.99 log K the posterior samples are used up; spinal then goes on as with another",
-            "batch, whose nats are added. Parity in the exact regime, greatest difference in nats: "
+            "Where a point would add less than a hundredth of the first, the posterior samples are",
+            "used up: spinal goes on as with another batch, whose nats are added.",
+            "Parity in the exact regime, greatest difference in nats: "
             + (", ".join(f"{name} {value:.1g}" for name, value in parity.items()) or "no peer")
             + ".",
             f"One thread of {processor()}, process-CPU time, median of {options.repeats} where a",
