@@ -157,8 +157,7 @@ class ActiveLearner:
         if not len(indices):
             raise NotFittedError("there are no labels to learn from: ask, and tell, first")
         seed = derived_seed(self.seed, 1000 + self.rounds)
-        first = self.rounds == 0
-        if first:
+        if not self.network.preprocess.fitted:
             self.network.preprocess.fit(self.pool.points)
         self.seconds = {}
         with self._timed("network"):
@@ -169,7 +168,7 @@ class ActiveLearner:
                 self.settings.training,
                 validation=self.validation,
                 seed=derived_seed(seed, _NETWORK),
-                start="scratch" if first else self.settings.retrain,
+                start="scratch" if self.rounds == 0 else self.settings.retrain,
                 on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
             )
         self._features = _Features(self.network, self.pool.points)

@@ -145,10 +145,13 @@ def _learner(
     checkpoint = run.folder / "checkpoint"
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, posterior=posterior, validation=validation)
+        if learner.rounds == len(done):
+            if not done[-1]["picks"]:  # the end of a run that was to be shorter
+                done[-1]["picks"] = learner.ask(protocol.batch).tolist()
+                learner.tell(done[-1]["picks"], dataset.train_labels[done[-1]["picks"]])
+            return learner, done
         # Killed after the checkpoint and before the line, the round is done again from its start;
         # that needs the checkpoint before it, which is gone: begin anew, to the same end.
-        if learner.rounds == len(done):
-            return learner, done
         done = []
         pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     learner = ActiveLearner(
@@ -165,6 +168,8 @@ def _learner(
         candidates=protocol.candidates,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
+    if done and not done[-1]["picks"]:  # the end of a run that was to be shorter: pick now
+        done.pop()
     for line in done:
         learner.tell(line["picks"], dataset.train_labels[line["picks"]])
     learner.rounds = len(done)

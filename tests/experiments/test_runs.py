@@ -1,0 +1,208 @@
+"""Runs on disk: paired, repeatable, and going on after any interruption to the same result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import filelock
+import numpy as np
+import pytest
+
+from spinal.data import Splits
+from spinal.errors import SpinalError
+from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
+from spinal.experiments.metrics import calibration_error, evaluate
+from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.runs import RunBusyError
+
+PROTOCOL = Protocol(
+    "tiny", "Tiny", initial=10, batch=5, rounds=3, pool=60, test=50,
+    network=NetworkProtocol(width=0.25, training={"min-steps": 20, "max-steps": 20}),
+    circuit=CircuitProtocol(recipe={"sums": [4, 4], "fit": {"steps": 20}}),
+)  # fmt: skip
+
+
+def outcome(run: Run) -> list[tuple]:
+    return [(line["labels"], line["accuracy"], line["nll"], line["picks"]) for line in run.rounds()]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(PROTOCOL, "spn-cnn", "max-entropy", 0, tmp_path_factory.mktemp("runs"))
+    execute(run)
+    return run
+
+
+def test_a_run_writes_its_rounds(done: Run) -> None:
+    assert done.is_finished
+    lines = done.rounds()
+    assert [line["labels"] for line in lines] == [10, 15, 20, 25]
+    assert [len(line["picks"]) for line in lines] == [5, 5, 5, 0]
+    assert set(lines[0]["seconds"]) == {"network", "features", "posterior", "scoring", "choice"}
+    assert 0 <= lines[0]["network_accuracy"] <= 1
+    picks = [p for line in lines for p in line["picks"]]
+    splits = Splits.load(done.out / "tiny" / "splits" / "seed-0.json")
+    assert len(set(picks)) == 15
+    assert set(picks) <= set(splits.pool.tolist())
+
+
+def test_the_same_seed_gives_the_same_run(done: Run, tmp_path: Path) -> None:
+    again = replace(done, out=tmp_path)
+    execute(again)
+    assert outcome(again) == outcome(done)
+
+
+def test_methods_start_from_the_same_network_and_labels(done: Run, tmp_path: Path) -> None:
+    other = Run(replace(PROTOCOL, rounds=0), "random", "random", 0, tmp_path)
+    execute(other)
+    first, second = done.rounds()[0], other.rounds()[0]
+    assert first["network_accuracy"] == second["network_accuracy"]
+    assert first["network_nll"] == second["network_nll"]
+
+
+@pytest.mark.parametrize("keep", [0, 1, 3])
+def test_an_interrupted_run_goes_on_to_the_same_result(
+    done: Run, keep: int, tmp_path: Path
+) -> None:
+    run = replace(done, out=tmp_path)
+    run.folder.mkdir(parents=True)
+    lines = (done.folder / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (run.folder / "rounds.jsonl").write_text("".join(lines[:keep]))
+    (run.folder / "rounds.jsonl.part").write_text('{"round": 1, "lab')  # cut off while writing
+    execute(run)
+    assert outcome(run) == outcome(done)
+
+
+def test_continued_training_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    protocol = replace(PROTOCOL, network=replace(PROTOCOL.network, retrain="continue"))
+    whole = Run(protocol, "spn-cnn", "max-entropy", 0, tmp_path / "whole")
+    execute(whole)
+    parts = replace(whole, out=tmp_path / "parts")
+    execute(replace(parts, protocol=replace(protocol, rounds=1)))
+    execute(parts)
+    assert outcome(parts) == outcome(whole)
+    behind = replace(whole, out=tmp_path / "behind")
+    execute(replace(behind, protocol=replace(protocol, rounds=2)))
+    path = behind.folder / "rounds.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))  # killed before it
+    execute(behind)
+    assert outcome(behind) == outcome(whole)
+
+
+def test_more_rounds_go_on_from_fewer(done: Run, tmp_path: Path) -> None:
+    run = replace(done, out=tmp_path)
+    execute(replace(run, protocol=replace(PROTOCOL, rounds=1)))
+    execute(run)
+    assert outcome(run) == outcome(done)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_killed_five_times_at_random_moments_the_picks_are_the_same(
+    done: Run, tmp_path: Path
+) -> None:
+    toml = tmp_path / "tiny.toml"
+    import tomli_w
+
+    toml.write_text(tomli_w.dumps(PROTOCOL.to_mapping()))
+    command = [
+        sys.executable, "-m", "spinal.cli", "run", str(toml), "--out", str(tmp_path / "runs"),
+        "--workers", "1",
+    ]  # fmt: skip
+    rng = np.random.default_rng(0)
+    run = replace(done, out=tmp_path / "runs")
+
+    def progress() -> tuple[bool, int]:
+        return (run.folder / "run.toml").exists(), len(run.rounds())
+
+    killed = 0
+    for _ in range(5):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        before = progress()
+        while process.poll() is None and progress() == before:
+            time.sleep(0.02)
+        time.sleep(rng.random())
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            killed += 1
+        process.wait()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert killed >= 3
+    assert outcome(run) == outcome(done)
+
+
+def test_a_second_process_is_refused(done: Run) -> None:
+    with (
+        filelock.FileLock(done.folder / ".lock"),
+        pytest.raises(RunBusyError, match="another process"),
+    ):
+        execute(done)
+
+
+def test_other_settings_in_the_same_folder_are_refused(done: Run) -> None:
+    other = replace(done, protocol=replace(PROTOCOL, batch=6))
+    with pytest.raises(SpinalError, match=r"protocol\.batch was 5, is 6"):
+        execute(other)
+
+
+def test_a_full_disk_loses_nothing(
+    done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = replace(done, out=tmp_path)
+    execute(replace(run, protocol=replace(PROTOCOL, rounds=1)))
+    before = (run.folder / "rounds.jsonl").read_text()
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            execute(run)
+    assert (run.folder / "rounds.jsonl").read_text() == before
+    execute(run)
+    assert outcome(run) == outcome(done)
+
+
+def test_the_grid_does_all_and_skips_what_is_done(tmp_path: Path, capsys) -> None:
+    protocol = replace(PROTOCOL, rounds=1)
+    runs = make_runs(
+        [protocol], ["random", "deterministic"], ["max-entropy", "margin"], [0, 1], tmp_path
+    )
+    assert len(runs) == 6  # random has no choice of acquisition function
+    run_grid(runs, workers=2)
+    assert all(run.is_finished for run in runs)
+    written = {run.folder: (run.folder / "rounds.jsonl").stat().st_mtime_ns for run in runs}
+    run_grid(runs, workers=2)
+    assert written == {run.folder: (run.folder / "rounds.jsonl").stat().st_mtime_ns for run in runs}
+    assert "tiny random seed 1: 15 labels" in capsys.readouterr().out
+
+
+def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    protocol = replace(PROTOCOL, rounds=0)
+    runs = make_runs([protocol], ["random"], [], [0, 1], tmp_path)
+    runs[0].folder.mkdir(parents=True)
+    (runs[0].folder / "rounds.jsonl").write_text("not json")
+    with pytest.raises(SpinalError, match=r"damaged"):
+        run_grid(runs, workers=1)
+
+
+def test_combinations_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpinalError, match="deterministic does not go with 'bald'"):
+        make_runs([load_protocol("digits")], ["deterministic"], ["bald"], [0], tmp_path)
+
+
+def test_metrics_against_hand_computed_values() -> None:
+    probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.45, 0.55]])
+    labels = np.array([0, 1, 1, 1])
+    found = evaluate(np.log(probs), labels)
+    assert found["accuracy"] == 0.75
+    assert found["nll"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.55]).mean())
+    assert calibration_error(probs, labels, bins=2) == pytest.approx(abs(3 - 2.85) / 4)
+    assert json.dumps(found)

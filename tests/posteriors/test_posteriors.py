@@ -1,0 +1,84 @@
+"""One contract for every posterior: normalised log-probabilities, repeatable, kept on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spinal.circuits import FitSettings, Recipe
+from spinal.data import as_points
+from spinal.networks import build_network, compute_features, predict_logits
+from spinal.posteriors import SPN, Deterministic, Posterior, View
+
+QUICK = Recipe(sums=(4, 4), fit=FitSettings(steps=30))
+POSTERIORS = {
+    "deterministic": Deterministic,
+    "spn": lambda: SPN(QUICK),
+    "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
+}
+
+
+def make_view(n: int = 40, seed: int = 0) -> tuple[View, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    points = as_points(rng.normal(size=(n, 6)) + 2 * y[:, None])
+    network = build_network("dense", (6,), 3, seed=0)
+    view = View(network, points, np.arange(n), compute_features(network, points))
+    return view, torch.as_tensor(y)
+
+
+@pytest.fixture(params=POSTERIORS)
+def posterior(request: pytest.FixtureRequest) -> Posterior:
+    made = POSTERIORS[request.param]()
+    view, y = make_view()
+    made.fit(view, y, 3, seed=0)
+    return made
+
+
+def test_log_probs_are_normalised(posterior: Posterior) -> None:
+    log_probs = posterior.log_probs(make_view(seed=1)[0])
+    assert log_probs.shape[0] == 40
+    assert log_probs.shape[2] == 3
+    torch.testing.assert_close(
+        log_probs.logsumexp(2), torch.zeros(log_probs.shape[:2]), atol=1e-5, rtol=0
+    )
+
+
+def test_samples_repeat_with_their_seed(posterior: Posterior) -> None:
+    view, _ = make_view(seed=1)
+    assert torch.equal(posterior.log_probs(view, seed=3), posterior.log_probs(view, seed=3))
+    assert posterior.log_probs(view, samples=False).shape[1] == 1
+
+
+def test_samples_are_one_model_for_all_points(posterior: Posterior) -> None:
+    view, _ = make_view(seed=1)
+    part = View(view.network, view.points, view.indices[7:9], view.features[7:9])
+    torch.testing.assert_close(posterior.log_probs(view)[7:9], posterior.log_probs(part))
+
+
+def test_it_comes_back_from_disk(posterior: Posterior, tmp_path: Path) -> None:
+    view, _ = make_view(seed=1)
+    expected = posterior.log_probs(view, seed=1)
+    posterior.save(tmp_path)
+    names = [n for n in ("recipe", "masks", "dropout") if hasattr(posterior, n)]
+    again = type(posterior)(**{name: getattr(posterior, name) for name in names})
+    again.load(tmp_path)
+    assert torch.equal(again.log_probs(view, seed=1), expected)
+
+
+def test_deterministic_is_the_softmax_of_the_head() -> None:
+    view, _ = make_view()
+    expected = predict_logits(view.network, view.features).log_softmax(1)
+    torch.testing.assert_close(Deterministic().log_probs(view)[:, 0], expected)
+
+
+def test_the_spn_has_a_density_and_masks_spread() -> None:
+    view, y = make_view()
+    spn = SPN(QUICK, masks=20, dropout=0.5)
+    spn.fit(view, y, 3, seed=0)
+    assert spn.log_density(view).shape == (40,)
+    assert spn.log_probs(view).std(1).max() > 0.01
+    assert Deterministic().log_density(view) is None

@@ -1,0 +1,174 @@
+"""The active learner: what it may ask, what it may be told, and that it comes back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spinal import ActiveLearner, Pool, load_dataset
+from spinal.errors import FileFormatError, LabelError, SpinalError
+from spinal.learner import NotFittedError, PoolDryError
+from spinal.methods import METHODS
+from spinal.networks import Network, TrainSettings
+
+DIGITS = load_dataset("digits")
+QUICK = TrainSettings(min_steps=30, max_steps=30)
+POINTS = 120
+
+
+def make(pool: Pool | None = None, **options) -> ActiveLearner:
+    pool = pool or Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+    return ActiveLearner(pool, **{"training": QUICK, "width": 0.25, **options})
+
+
+def answer(learner: ActiveLearner, indices: np.ndarray) -> None:
+    learner.tell(indices, DIGITS.train_labels[indices])
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ActiveLearner:
+    learner = make()
+    answer(learner, learner.ask(30))
+    learner.fit()
+    return learner
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_goes_round(method: str) -> None:
+    learner = make(method=method)
+    answer(learner, learner.ask(20))
+    for _ in range(2):
+        learner.fit()
+        answer(learner, learner.ask(5))
+    assert len(learner.pool.labelled_indices) == 30
+    for by in ("method", "network"):
+        probs = learner.predict_proba(DIGITS.test_images[:7], by=by)
+        assert probs.shape == (7, 10)
+        np.testing.assert_allclose(probs.sum(1), 1, rtol=1e-5)
+
+
+def test_it_learns() -> None:
+    learner = ActiveLearner(Pool(DIGITS.train_images, DIGITS.classes), seed=0)
+    answer(learner, learner.ask(100))
+    learner.fit()
+    right = learner.predict(DIGITS.test_images) == DIGITS.test_labels
+    assert right.mean() > 0.85
+
+
+def test_what_is_asked_or_labelled_is_not_asked_again(fitted: ActiveLearner) -> None:
+    learner = make(fitted.pool)
+    before = set(learner.pool.labelled_indices) | set(learner.pool.asked_indices)
+    first, second = learner.ask(10), learner.ask(10)
+    assert len({*first, *second}) == 20
+    assert not {*first, *second} & before
+    learner.pool.release([*first, *second])
+
+
+def test_the_most_uncertain_are_asked(fitted: ActiveLearner) -> None:
+    left = fitted.pool.unlabelled_indices
+    entropy = fitted.score(DIGITS.train_images[left])["uncertainty"]
+    batch = fitted.ask(5)
+    fitted.pool.release(batch)
+    np.testing.assert_array_equal(batch, left[np.argsort(-entropy)[:5]])
+
+
+def test_a_dry_pool_says_so() -> None:
+    learner = make(Pool(DIGITS.train_images[:12], DIGITS.classes))
+    assert len(learner.ask(100)) == 12
+    with pytest.raises(PoolDryError, match=r"0 points are labelled, 12 are asked"):
+        learner.ask(1)
+
+
+def test_wrong_answers_are_refused_and_corrections_taken() -> None:
+    learner = make()
+    learner.tell([3], [7])
+    for indices, labels in (([POINTS], [1]), ([4], [10]), ([3], [6])):
+        with pytest.raises(LabelError):
+            learner.tell(indices, labels)
+    learner.tell([3], [6], correction=True)
+    assert learner.pool.labels.tolist() == [6]
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    batches = []
+    for seed in (5, 5, 6):
+        learner = make(seed=seed)
+        answer(learner, np.arange(20))
+        learner.fit()
+        batches.append(learner.ask(8).tolist())
+    assert batches[0] == batches[1]
+    assert batches[0] != batches[2]
+
+
+def test_only_some_candidates_can_be_assessed(fitted: ActiveLearner) -> None:
+    learner = make(candidates=15)
+    answer(learner, np.arange(20))
+    learner.fit()
+    assert len(learner.ask(30)) == 30  # never fewer than were asked for
+    assert len(set(learner.ask(10))) == 10
+
+
+@pytest.mark.parametrize("retrain", ["scratch", "continue"])
+def test_a_saved_learner_goes_on_as_if_nothing_had_happened(retrain: str, tmp_path: Path) -> None:
+    learner = make(retrain=retrain)
+    answer(learner, np.arange(20))
+    learner.fit()
+    answer(learner, learner.ask(5))
+    learner.save(tmp_path / "kept")
+    learner.save(tmp_path / "kept")  # over an older one
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["kept"]
+    again = ActiveLearner.load(
+        tmp_path / "kept", Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+    )
+    images = DIGITS.test_images[:20]
+    np.testing.assert_array_equal(again.predict_proba(images), learner.predict_proba(images))
+    for each in (learner, again):
+        each.fit()
+    np.testing.assert_array_equal(again.ask(5), learner.ask(5))
+
+
+def test_what_is_no_learner_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="holds no learner"):
+        ActiveLearner.load(tmp_path, make().pool)
+    (tmp_path / "learner.json").write_text("{")
+    with pytest.raises(FileFormatError, match="damaged"):
+        ActiveLearner.load(tmp_path, make().pool)
+
+
+def test_a_network_of_ones_own() -> None:
+    body = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.ReLU())
+    learner = make(network=Network(body, torch.nn.Linear(20, 10)))
+    answer(learner, np.arange(40))
+    learner.fit()
+    assert set(learner.score(DIGITS.test_images[:3])) == {"uncertainty", "log_density"}
+
+
+def test_pools_of_features(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 12)) + 3 * (np.arange(60) % 3)[:, None]
+    learner = ActiveLearner(Pool(features, ["a", "b", "c"]), network="dense", training=QUICK)
+    learner.tell(np.arange(30), (np.arange(30) % 3))
+    learner.fit()
+    assert (learner.predict(features[30:]) == np.arange(30, 60) % 3).mean() > 0.9
+
+
+def test_asked_too_early() -> None:
+    learner = make()
+    with pytest.raises(NotFittedError, match="no labels"):
+        learner.fit()
+    with pytest.raises(NotFittedError, match="call fit"):
+        learner.predict(DIGITS.test_images[:2])
+    with pytest.raises(SpinalError, match="did you mean 'spn-cnn'"):
+        make(method="spn-cn")
+    with pytest.raises(SpinalError, match="one point or more"):
+        learner.ask(0)
+
+
+def test_log_density_tells_what_is_unlike_the_pool(fitted: ActiveLearner) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (50, 8, 8, 1), dtype=np.uint8)
+    usual = fitted.score(DIGITS.test_images[:50])["log_density"]
+    unusual = fitted.score(noise)["log_density"]
+    assert np.median(unusual) < np.median(usual)
