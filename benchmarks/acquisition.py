@@ -124,7 +124,7 @@ def numbers(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def judge(rows: list[dict[str, Any]], scaling: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Targets: met, not met, or not measured."""
-    by = {describe(row["case"]): row for row in [*rows, *scaling]}
+    by = {describe(row["case"]): row for row in [*scaling, *rows]}
     large, huge = by[describe(batchbald(10_000, 50, 10))], by[describe(batchbald(30_000, 50, 200))]
     coreset = next(row for row in rows if row["case"]["what"] == "frank_wolfe")
 
@@ -173,11 +173,46 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
                 describe(row["case"]) if name == SPINAL else "",
                 f"**{name}**" if name == SPINAL else name,
                 f"{seconds:,.2f}",
-                f"{seconds / ours:,.2g}",
+                "" if name == SPINAL else _ratio(seconds / ours),
                 f"{row['memory'][name]:,.0f}",
                 "" if nats is None else f"{nats:.3f}",
             ]
             yield "| " + " | ".join(cells) + " |"
+
+
+def _ratio(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def report(record: dict[str, Any]) -> str:
+    """All that was found, in Markdown."""
+    words = {True: "met", False: "NOT met", None: "not measured"}
+    targets = [
+        f"- {target['target']}: {words[target['met']]}"
+        + ("" if target["value"] is None else f" ({target['value']:,.3g})")
+        for target in record["targets"]
+    ]
+    parity = [f"{name} {value:.1g}" for name, value in record["parity"].items()]
+    return "\n".join(
+        [
+            *table(record["rows"]),
+            "",
+            *(f"{name}: left out, no Python given for it." for name in record["left_out"]),
+            *targets,
+            "",
+            "## Scaling of BatchBALD",
+            "",
+            *table(record["scaling"]),
+            "",
+            "Nats: what the labels of the batch tell about the model, by each library's estimate.",
+            "Where a point would add less than a hundredth of the first, the posterior samples are",
+            "used up: spinal goes on as with another batch, whose nats are added. Parity in the",
+            f"exact regime, greatest difference in nats: {', '.join(parity) or 'no peer'}.",
+            f"One thread of {record['cpu']}, process-CPU time, median of {record['repeats']} where",
+            f"a run takes less than 5 s. Measured in {record['took']:.0f} s at commit "
+            f"{record['commit']}.",
+        ]
+    )
 
 
 def commit() -> str:
@@ -204,7 +239,6 @@ def main() -> None:
     given = {REDUX: options.batchbald, SKACTIVEML: options.skactiveml, BAAL: options.baal}
     pythons = {SPINAL: sys.executable, FLOOR: sys.executable}
     pythons |= {name: python for name, python in given.items() if python}
-    left_out = [f"{name}: left out, no Python given for it." for name in given if not given[name]]
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the workers inherit it
@@ -215,52 +249,27 @@ def main() -> None:
         {"case": case, **numbers({SPINAL: measure(sys.executable, SPINAL, case)})}
         for case in SCALING
     ]
-    judgements = judge(rows, scaling)
-    words = {True: "met", False: "NOT met", None: "not measured"}
-    text = "\n".join(
-        [
-            *table(rows),
-            "",
-            *left_out,
-            *(
-                f"- {j['target']}: {words[j['met']]}"
-                + ("" if j["value"] is None else f" ({j['value']:.3g})")
-                for j in judgements
-            ),
-            "",
-            "## Scaling of BatchBALD",
-            "",
-            *table(scaling),
-            "",
-            "Nats: what the labels of the batch tell about the model, by each library's estimate.",
-            "Where a point would add less than a hundredth of the first, the posterior samples are",
-            "used up: spinal goes on as with another batch, whose nats are added.",
-            "Parity in the exact regime, greatest difference in nats: "
-            + (", ".join(f"{name} {value:.1g}" for name, value in parity.items()) or "no peer")
-            + ".",
-            f"One thread of {processor()}, process-CPU time, median of {options.repeats} where a",
-            f"run takes less than 5 s. Measured in {time.time() - start:.0f} s at commit "
-            f"{measured_commit}.",
-        ]
-    )
-    print(text)
+    flags = [f for f in ("batchbald", "skactiveml", "baal") if getattr(options, f)]
+    record = {
+        "command": " ".join(
+            ["python benchmarks/acquisition.py", *(f"--{f} PYTHON" for f in flags)]
+        ),
+        "commit": measured_commit,
+        "cpu": processor(),
+        "repeats": options.repeats,
+        "took": time.time() - start,
+        "left_out": [name for name in given if not given[name]],
+        "parity": parity,
+        "targets": judge(rows, scaling),
+        "rows": rows,
+        "scaling": scaling,
+    }
+    print(report(record))
     if options.save:
-        peers = [f"--{flag} PYTHON" for flag in ("batchbald", "skactiveml", "baal")
-                 if getattr(options, flag)]  # fmt: skip
-        record = {
-            "command": " ".join(["python benchmarks/acquisition.py", *peers]),
-            "commit": measured_commit,
-            "cpu": processor(),
-            "parity": parity,
-            "targets": judgements,
-            "rows": rows,
-            "scaling": scaling,
-        }
         options.save.parent.mkdir(parents=True, exist_ok=True)
-        name = options.save.name
-        options.save.with_name(name + ".json").write_text(json.dumps(record, indent=1) + "\n")
         heading = f"# Speed and memory of acquisition functions\n\n`{record['command']}`\n\n"
-        options.save.with_name(name + ".md").write_text(heading + text + "\n")
+        options.save.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
+        options.save.with_suffix(".md").write_text(heading + report(record) + "\n")
 
 
 if __name__ == "__main__":
