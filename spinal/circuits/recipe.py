@@ -34,7 +34,8 @@ class Recipe:
         location_spread, weight_spread: of what is random in it.
         balance: points count in proportion to ``n^-balance``, n the points of their class. Which
             labels there are says little of how frequent the classes are where they were chosen to
-            be asked, or are few; 1 lets all classes count alike, 0 takes them as they come.
+            be asked, or are few; 1 lets all classes count alike, 0 takes them as they come. More
+            than 1 makes up for the network, whose features favour the frequent ones already.
         leaf_dropout: rate at which `Circuit.log_posterior` drops variables when it is asked for
             masks.
         fit: how it is fitted.
@@ -45,14 +46,14 @@ class Recipe:
     sums: tuple[int, ...] = (16, 32, 32, 64)
     depth: int | None = None
     repetitions: int = 8
-    scale: float = 3.0
+    scale: float = 7.0
     learn_scale: bool = False
     min_scale: float = 0.1
     units: Literal["common", "each"] = "common"
     start: Literal["classes", "data", "random"] = "classes"
     location_spread: float = 1.0
     weight_spread: float = 0.5
-    balance: float = 1.0
+    balance: float = 1.5
     leaf_dropout: float = 0.3
     fit: FitSettings = field(default_factory=FitSettings)
 

@@ -186,8 +186,9 @@ def _splits(run: Run, dataset: Dataset) -> Splits:
     )  # fmt: skip
     path = run.out / p.name / "splits" / f"seed-{run.seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        splits.save(path)
+    with filelock.FileLock(path.with_suffix(".lock")):  # runs of the same seed start together
+        if not path.exists():
+            splits.save(path)
     return splits
 
 

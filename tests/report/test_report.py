@@ -1,0 +1,90 @@
+"""The report: areas and intervals against hand-computed values, files that do not change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from spinal.errors import SpinalError
+from spinal.report import read_runs, write_report
+from spinal.report.read import area_under_curve
+from spinal.report.tables import summarise, to_markdown
+
+
+def write_run(folder: Path, method: str, seed: int, accuracies: list[float]) -> None:
+    path = folder / "tiny" / method / f"seed-{seed}" / "rounds.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [
+        {
+            "round": i, "labels": 20 + 10 * i, "accuracy": a, "nll": 1 - a, "ece": 0.1,
+            "network_accuracy": a, "network_nll": 1.0, "network_ece": 0.2,
+            "seconds": {"network": 2.0, "scoring": 1.0}, "picks": [1, 2],
+        }
+        for i, a in enumerate(accuracies)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs"
+    for seed, gain in enumerate((0.02, 0.06, 0.04)):
+        base = np.array([0.5, 0.6, 0.7])
+        write_run(folder, "random", seed, base.tolist())
+        write_run(folder, "spn-cnn-max-entropy", seed, (base + gain).tolist())
+    return folder
+
+
+def test_area_is_the_mean_over_the_budget() -> None:
+    assert area_under_curve(np.array([20, 30, 50]), np.array([0.5, 0.6, 0.6])) == pytest.approx(
+        (0.55 * 10 + 0.6 * 20) / 30
+    )
+    assert area_under_curve(np.array([20]), np.array([0.4])) == 0.4
+
+
+def test_gains_are_paired_with_student_s_interval(runs: Path) -> None:
+    summary = summarise(read_runs(runs)).set_index("method")
+    row = summary.loc["spn-cnn-max-entropy"]
+    assert row["area"] == pytest.approx(0.64)
+    assert row["gain"] == pytest.approx(0.04)
+    low, high = stats.ttest_rel([0.62, 0.66, 0.64], [0.6, 0.6, 0.6]).confidence_interval(0.95)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((low, high))
+    assert row["seconds_a_round"] == pytest.approx(3.0)
+    assert np.isnan(summary.loc["random", "gain"])
+
+
+def test_the_table_is_for_people(runs: Path) -> None:
+    text = to_markdown(summarise(read_runs(runs)))
+    assert "| tiny | spn-cnn-max-entropy | 3 | 64.00 | +4.00 (-0.97 to +8.97) |" in text
+
+
+def test_the_same_runs_give_the_same_files(runs: Path, tmp_path: Path) -> None:
+    first = write_report(runs, tmp_path / "a")
+    second = write_report(runs, tmp_path / "b")
+    assert [p.name for p in first] == [
+        "tiny.png",
+        "tiny.svg",
+        "summary.csv",
+        "summary.md",
+        "rounds.csv",
+    ]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    assert len(pd.read_csv(tmp_path / "a" / "rounds.csv")) == 18
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    for method, accuracy in (("random", 0.5), ("deterministic-max-entropy", 0.6)):
+        write_run(tmp_path, method, 0, [accuracy, accuracy])
+    text = to_markdown(summarise(read_runs(tmp_path)))
+    assert "| +10.00 | 60.00 at 30 |" in text
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpinalError, match="no runs in it"):
+        read_runs(tmp_path)

@@ -1,0 +1,83 @@
+"""The command line, as a user meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spinal.cli import parse_seeds
+from spinal.errors import SpinalError
+
+
+def spinal(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "spinal.cli", *arguments]
+    environment = {
+        "COLUMNS": "120",
+        "PATH": "",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path.cwd()),
+    }
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, check=False
+    )
+
+
+def test_help_reads_like_a_manual() -> None:
+    shown = spinal("--help").stdout
+    for word in (
+        "demo",
+        "run",
+        "report",
+        "datasets",
+        "protocols",
+        "methods",
+        "spinal protocols digits",
+    ):
+        assert word in shown
+
+
+def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
+    done = spinal("demo", "--rounds", "1", "--seeds", "0", "--out", "here", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "spn-cnn-max-entropy" in done.stdout
+    assert "here/digits.png" in done.stdout
+    assert (tmp_path / "here" / "digits.png").stat().st_size > 10_000
+    again = spinal("report", "here/runs", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "here" / "runs" / "report" / "summary.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "digitz"], "did you mean 'digits'"),
+        (["run", "digits", "--method", "spn"], "did you mean 'spn-cnn'"),
+        (["run", "digits", "--acquisition", "bald-ish"], "does not go with 'bald-ish'"),
+        (["run", "digits", "--seeds", "a-b"], "give numbers and ranges"),
+        (["report", "nothing-here"], "no runs in it"),
+        (["protocols", "nope"], "no protocol 'nope'"),
+    ],
+)
+def test_errors_are_one_line_and_exit_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = spinal(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error:")
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_listings() -> None:
+    assert "mnist" in spinal("protocols").stdout
+    assert 'dataset = "digits"' in spinal("protocols", "digits").stdout
+    assert "max-entropy" in spinal("methods").stdout
+    assert "1297 x 8 x 8 x 1" in spinal("datasets").stdout
+
+
+def test_seeds_are_numbers_and_ranges() -> None:
+    assert parse_seeds("0-2,5, 1") == [0, 1, 2, 5]
+    for wrong in ("", "3-1", "x"):
+        with pytest.raises(SpinalError):
+            parse_seeds(wrong)
