@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Run the demonstration (needs no download)
+demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
 	$(BIN)/spinal demo
 
 test: $(READY)  ## Run the tests, two at a time
