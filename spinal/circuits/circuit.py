@@ -129,9 +129,8 @@ class Circuit(nn.Module):
         rate = self.leaf_dropout if dropout is None else dropout
         keep = draw_kept((masks, self.features), rate, generator).to(z.device)
         theta = self.evaluate()
-        return torch.stack([self.class_values(z, k[None], theta)[0] for k in keep], 1).log_softmax(
-            2
-        )
+        samples = [self.class_values(z, kept[None], theta)[0] for kept in keep]
+        return torch.stack(samples, dim=1).log_softmax(2)
 
     def dropout_posterior(
         self, z: Tensor, dropout: float | None = None, *, on: str = "leaves"

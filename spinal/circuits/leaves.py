@@ -15,6 +15,7 @@ setting its statistics :math:`(z^2, z, 1)` to 0: log 1. Its derivative is 0 as w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -35,7 +36,8 @@ class Natural(NamedTuple):
     r"""Natural parameters, arranged so that float32 keeps its digits.
 
     Attributes:
-        eta: ``[3, A B, V, K]``, the coefficients of :math:`(z^2, z, 1)` in each component.
+        eta: the coefficients of :math:`z`, of 1 and, if scales are learned, of :math:`z^2` in
+            each component, ``[A B, V, K]`` each.
         centre: ``[D]``, the mean location of each variable, from which ``z`` is measured: far from
             0, :math:`z^2` and :math:`\mu^2` would cancel and leave only rounding.
         common: ``[D]``, a coefficient of :math:`z^2` that was taken out of all components of a
@@ -43,7 +45,7 @@ class Natural(NamedTuple):
             added once, at the top; far from the data it is by far the largest term.
     """
 
-    eta: Tensor
+    eta: list[Tensor]
     centre: Tensor
     common: Tensor
 
@@ -138,19 +140,22 @@ class NormalLeaves(nn.Module):
 
     def natural(self) -> Natural:
         """The parameters in the form that `forward` uses; see `Natural`."""
+        scale = self.scale()
         with torch.no_grad():
             total = torch.zeros_like(self.shift)
             centre = total.index_add(0, self._owner, self.location.mean(1)) / self._slots_of
-            widest = -0.5 * self.scale().amax(1) ** -2
+            widest = -0.5 * scale.amax(1) ** -2
             common = torch.full_like(total, -torch.inf)
             common = common.scatter_reduce(0, self._owner, widest, "amax")
-        location, scale = self.location - centre[self._owner, None], self.scale()
-        precision = scale**-2
-        square = -0.5 * precision - common[self._owner, None]
-        constant = -0.5 * location**2 * precision - scale.log() - _HALF_LOG_TWO_PI
-        constant = constant - self.stretch.log()[self._owner, None]
-        eta = torch.stack([square, location * precision, constant])
-        return Natural(self._by_region(eta, 1), centre, common)
+            unit = self.stretch.log().add(_HALF_LOG_TWO_PI)
+        location = self.location - centre[self._owner, None]
+        linear = location * scale**-2
+        constant = -0.5 * location * linear - scale.log() - unit[self._owner, None]
+        parts = [linear, constant]
+        if self.learn_scale:  # with one scale for all, the whole of z^2 is common
+            parts.append(-0.5 * scale**-2 - common[self._owner, None])
+        eta = [self._by_region(part, 0) for part in parts]
+        return Natural(eta, centre, common)
 
     def forward(
         self, z: Tensor, keep: Tensor | None = None, natural: Natural | None = None
@@ -175,10 +180,10 @@ class NormalLeaves(nn.Module):
             self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
             for x in (z, seen.to(z.dtype))
         )
-        square, linear, constant = natural.eta
+        linear, constant, *square = natural.eta
         log_p = torch.baddbmm(torch.bmm(one, constant), value, linear)
-        if self.learn_scale:  # with equal scales all of z^2 is in the common part
-            log_p = torch.baddbmm(log_p, value * value, square)
+        if square:
+            log_p = torch.baddbmm(log_p, value * value, square[0])
         common = (z * z * natural.common).sum(1, dtype=wide(z))
         return log_p.unflatten(0, self.cells), common
 
@@ -241,13 +246,13 @@ class NormalLeaves(nn.Module):
         return values.unflatten(dim, (a * b, width))
 
     @torch.no_grad()
-    def blend(self, statistics: Tensor, step: float) -> None:
-        """Move towards the EM estimate, given expected statistics ``[3, A B, V, K]``.
+    def blend(self, statistics: Sequence[Tensor], step: float) -> None:
+        """Move towards the EM estimate, given expected statistics.
 
-        They are the derivative of the log-likelihood by the natural parameters: per leaf the sums
-        of ``z^2``, ``z`` and 1 over the points, each by its responsibility.
+        They are the derivatives of the log-likelihood by the natural parameters: per leaf the sums
+        of ``z``, 1 and ``z^2`` over the points, each by its responsibility.
         """
-        square, total, count = statistics.flatten(1, 2)[:, self._slots]
+        total, count, *square = (s.flatten(0, 1)[self._slots] for s in statistics)
         centre = self.natural().centre[self._owner, None]
         used = count > 1e-6
         count = count.clamp_min(1e-6)
@@ -256,7 +261,7 @@ class NormalLeaves(nn.Module):
         if self.learn_scale:
             # About the location that the step leads to, so that the likelihood cannot fall.
             away = mean - (self.location + step * move - centre)
-            variance = (square / count - mean**2).clamp_min(0) + away**2
+            variance = (square[0] / count - mean**2).clamp_min(0) + away**2
             target = torch.where(used, variance, self.scale() ** 2).sqrt()
             scale = ((1 - step) * self.scale() + step * target).clamp_min(self.min_scale + 1e-6)
             self.raw_scale.copy_(torch.log(torch.expm1(scale - self.min_scale)))

@@ -238,7 +238,9 @@ def log_value(x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
     """
     x, m = x.flatten(0, 1), m.flatten(0, 1)
     top = m.amax(0)
-    return torch.logsumexp(x.log() + (m - top).to(x.dtype).unsqueeze(-1), dim=0), top
+    # A cell whose share underflows is negligible: weights, and so x, have a floor.
+    share = (m - top).exp().to(x.dtype).unsqueeze(-1)
+    return (x * share).sum(0).log(), top
 
 
 def log_sum(p: Tensor, log_weights: Tensor, *, maximum: bool = False) -> Tensor:

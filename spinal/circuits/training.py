@@ -186,12 +186,13 @@ def _em_update(
     the natural parameters of a leaf, which gives the expected :math:`(z^2, z, 1)` themselves.
     """
     theta = circuit.evaluate()
-    eta = theta.natural.eta.detach().requires_grad_()
+    eta = [part.detach().requires_grad_() for part in theta.natural.eta]
     mixes = [w.detach().requires_grad_() for w in theta.weights]
     frozen = Evaluated(theta.natural._replace(eta=eta), mixes, theta.log_prior.detach())
     by_class, common = circuit.class_values(z, keep, frozen)
     likelihood = ((by_class.gather(1, y[:, None]).squeeze(1) + common) * weights).sum()
-    statistics, *counts = torch.autograd.grad(likelihood, [eta, *mixes])
+    derivatives = torch.autograd.grad(likelihood, [*eta, *mixes])
+    statistics, counts = derivatives[: len(eta)], derivatives[len(eta) :]
     step = settings.learning_rate
     with torch.no_grad():
         for layer, w, derivative in zip(circuit.layers, mixes, counts, strict=True):
