@@ -20,6 +20,10 @@ from spinal.errors import StructureError
 #: Points evaluated at a time: enough for the matrix products, few enough for the caches.
 CHUNK = 128
 
+# glibc gives freed memory back to the system, and asks for it anew page by page, until it has seen
+# a large block come and go. That would cost a tenth of a training step and half of a forward pass.
+torch.empty(2**25 - 2**16, dtype=torch.uint8)
+
 SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
 
 
