@@ -10,7 +10,7 @@ import torch
 from spinal.circuits.circuit import Circuit
 from spinal.circuits.leaves import NormalLeaves
 from spinal.circuits.products import Pairs, Product
-from spinal.circuits.sums import WEIGHT_FLOOR, Layer, Sum
+from spinal.circuits.sums import WEIGHT_FLOOR, stack_layers
 from spinal.errors import StructureError
 
 
@@ -89,21 +89,17 @@ class DGCSPN(Circuit):
             regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
             location_spread=location_spread, generator=generator,
         )  # fmt: skip
-        products = [Product()]
-        products += [_both_axes("valid")] * (strided - 1)
-        products += [_both_axes("full", 2**i) for i in range(len(sums) - strided)]
-        final = _both_axes("final", 2 ** (len(sums) - strided))
-        layers, cells, inputs = [], leaf_layer.cells, leaves
-        for i, product in enumerate([*products, final]):
-            last = i == len(sums)
-            below, cells = cells, product.grid(cells)
-            outputs = classes if last else sums[i]
-            weighted = Sum(
-                cells, inputs, outputs, over_cells=last, floor=weight_floor, spread=weight_spread,
-                generator=generator,
-            )  # fmt: skip
-            layers.append(Layer(product, weighted, below))
-            inputs = outputs
+        dilated = len(sums) - strided
+        products = [
+            Product(),
+            *(_both_axes("valid") for _ in range(strided - 1)),
+            *(_both_axes("full", 2**i) for i in range(dilated)),
+            _both_axes("final", 2**dilated),
+        ]
+        layers = stack_layers(
+            leaf_layer.cells, products, [leaves, *sums, classes], floor=weight_floor,
+            spread=weight_spread, generator=generator,
+        )  # fmt: skip
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
 
     def config(self) -> dict[str, Any]:

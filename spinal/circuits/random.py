@@ -9,7 +9,7 @@ import torch
 from spinal.circuits.circuit import Circuit
 from spinal.circuits.leaves import NormalLeaves
 from spinal.circuits.products import Pairs, Product
-from spinal.circuits.sums import WEIGHT_FLOOR, Layer, Sum
+from spinal.circuits.sums import WEIGHT_FLOOR, stack_layers
 from spinal.errors import StructureError
 
 
@@ -73,18 +73,11 @@ class RandomSPN(Circuit):
             regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
             location_spread=location_spread, generator=generator,
         )  # fmt: skip
-        layers, cells, inputs = [], leaf_layer.cells, leaves
-        for level in range(depth + 1):
-            last = level == depth
-            product = Product(columns=Pairs("valid") if level else None)
-            below, cells = cells, product.grid(cells)
-            outputs = classes if last else sums
-            weighted = Sum(
-                cells, inputs, outputs, over_cells=last, floor=weight_floor, spread=weight_spread,
-                generator=generator,
-            )  # fmt: skip
-            layers.append(Layer(product, weighted, below))
-            inputs = outputs
+        products = [Product(), *(Product(columns=Pairs("valid")) for _ in range(depth))]
+        layers = stack_layers(
+            leaf_layer.cells, products, [leaves, *[sums] * depth, classes], floor=weight_floor,
+            spread=weight_spread, generator=generator,
+        )  # fmt: skip
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
 
     def config(self) -> dict[str, Any]:

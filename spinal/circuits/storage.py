@@ -1,16 +1,12 @@
-"""Circuits on disk: one safetensors file, with the structure as JSON in its header."""
+"""Circuits on disk: one safetensors file, with the structure in its header."""
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-
 from spinal.errors import FileFormatError
+from spinal.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from spinal.circuits.circuit import Circuit
@@ -19,14 +15,9 @@ FORMAT = "spinal.circuit/1"
 
 
 def save(circuit: Circuit, path: Path) -> None:
-    """Write to a neighbouring file, flush, rename: a crash leaves the old file or the new one."""
+    """Write a circuit; a crash leaves the old file or the new one."""
     structure = {"class": type(circuit).__name__, "arguments": circuit.config()}
-    tensors = {name: t.detach().contiguous().cpu() for name, t in circuit.state_dict().items()}
-    partial = path.with_name(path.name + ".part")
-    save_file(tensors, partial, metadata={"format": FORMAT, "structure": json.dumps(structure)})
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    write_tensors(path, circuit.state_dict(), FORMAT, structure)
 
 
 def load(path: Path) -> Circuit:
@@ -39,24 +30,11 @@ def load(path: Path) -> Circuit:
     from spinal.circuits.random import RandomSPN
 
     structures: dict[str, type[Circuit]] = {"DGCSPN": DGCSPN, "RandomSPN": RandomSPN}
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file")
+    structure, tensors = read_tensors(path, FORMAT)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise FileFormatError(f"{path}: not a safetensors file, or damaged ({error})") from error
-    if metadata.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not a spinal circuit "
-            f"(expected format {FORMAT!r}, found {metadata.get('format')!r})"
-        )
-    try:
-        structure = json.loads(metadata["structure"])
         circuit = structures[structure["class"]](**structure["arguments"])
-        circuit.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError, StopIteration) as error:
+        circuit.to(tensors["prior_logits"].dtype).load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(
             f"{path}: the circuit in it does not fit its header ({error})"
         ) from error

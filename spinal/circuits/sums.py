@@ -16,6 +16,7 @@ float32. What is lost to rounding is relative to numbers of one sign: nothing ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -181,6 +182,36 @@ class Layer(nn.Module):
     def scopes(self, children: Tensor) -> Tensor:
         """Prove the layer decomposable and complete; return its scopes."""
         return self.sum.scopes(self.product.scopes(children))
+
+
+def stack_layers(
+    cells: tuple[int, int],
+    products: Sequence[Product],
+    channels: Sequence[int],
+    *,
+    floor: float,
+    spread: float,
+    generator: torch.Generator,
+) -> list[Layer]:
+    """Layers on top of each other, the last one dense: one root for each class.
+
+    Args:
+        cells: the grid of the leaves.
+        products: one for each layer.
+        channels: of the leaves, of the sums of each layer, and the number of classes.
+        floor: see `Sum`.
+        spread: see `Sum`.
+        generator: of the first weights.
+    """
+    layers = []
+    for product, inputs, outputs in zip(products, channels[:-1], channels[1:], strict=True):
+        below, cells = cells, product.grid(cells)
+        weighted = Sum(
+            cells, inputs, outputs, over_cells=product is products[-1], floor=floor,
+            spread=spread, generator=generator,
+        )  # fmt: skip
+        layers.append(Layer(product, weighted, below))
+    return layers
 
 
 class _ProductSum(torch.autograd.Function):

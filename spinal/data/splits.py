@@ -8,7 +8,6 @@ so that a seed means the same split on every platform and in every version.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinal.errors import DataError, FileFormatError
+from spinal.files import write_text
 
 Indices = NDArray[np.int64]
 _FORMAT = "spinal splits 1"
@@ -83,12 +83,7 @@ class Splits:
             "pool": self.pool.tolist(),
             "test": self.test.tolist(),
         }
-        part = path.with_name(path.name + ".part")
-        with part.open("w", encoding="ascii") as stream:
-            json.dump(content, stream, separators=(",", ":"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, path)
+        write_text(path, json.dumps(content, separators=(",", ":")))
 
     @classmethod
     def load(cls, path: str | Path) -> Splits:

@@ -13,7 +13,6 @@ round depends only on the lines before it (and on the checkpoint, where networks
 from __future__ import annotations
 
 import json
-import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import Protocol
+from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
 from spinal.posteriors import SPN
@@ -121,7 +121,7 @@ def _do_rounds(run: Run, dataset: Dataset) -> None:
         done.append(line)
         learner.save(run.folder / "checkpoint")
         text = "".join(json.dumps(entry) + "\n" for entry in done)
-        _write_whole(run.folder / "rounds.jsonl", text)
+        write_text(run.folder / "rounds.jsonl", text)
 
 
 def _learner(
@@ -221,7 +221,7 @@ def _write_settings(run: Run) -> None:
             )
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     machine = {"system": platform.platform(), "processor": platform.processor() or "unknown"}
-    _write_whole(path, tomli_w.dumps({**settings, "versions": versions, "machine": machine}))
+    write_text(path, tomli_w.dumps({**settings, "versions": versions, "machine": machine}))
 
 
 def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:
@@ -243,13 +243,3 @@ def _toml(text: str) -> dict[str, Any]:
     from spinal.experiments.protocol import tomllib
 
     return tomllib.loads(text)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write, flush, rename: the file is there whole, or as it was."""
-    partial = path.with_name(path.name + ".part")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)

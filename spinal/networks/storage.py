@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from spinal.errors import FileFormatError
+from spinal.files import read_tensors, write_tensors
 from spinal.networks.architectures import build_network
 from spinal.networks.network import Network
 
@@ -18,18 +15,8 @@ FORMAT = "spinal.network/1"
 
 
 def save(network: Network, path: str | Path) -> None:
-    """Write to a neighbouring file, flush, rename: a crash leaves the old file or the new one."""
-    path = Path(path)
-    # Copies, so that weights that are used twice are written twice.
-    tensors = {
-        name: t.detach().cpu().clone().contiguous() for name, t in network.state_dict().items()
-    }
-    partial = path.with_name(path.name + ".part")
-    metadata = {"format": FORMAT, "network": json.dumps(network.config)}
-    save_file(tensors, partial, metadata=metadata)
-    with open(partial, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    """Write a network; a crash leaves the old file or the new one."""
+    write_tensors(Path(path), network.state_dict(), FORMAT, network.config)
 
 
 def load(path: str | Path) -> Network:
@@ -40,7 +27,7 @@ def load(path: str | Path) -> Network:
             was not built by name, so that only `load_weights` can read it.
     """
     path = Path(path)
-    config, tensors = _read(path)
+    config, tensors = read_tensors(path, FORMAT)
     if not config:
         raise FileFormatError(
             f"{path}: the weights of a network that was not built by name: "
@@ -62,27 +49,8 @@ def load_weights(network: Network, path: str | Path) -> None:
     Raises:
         FileFormatError: if they do not fit, or the file is not one that `save` wrote.
     """
-    _fill(network, _read(Path(path))[1], Path(path))
-
-
-def _read(path: Path) -> tuple[dict, dict[str, Tensor]]:
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise FileFormatError(f"{path}: not a safetensors file, or damaged ({error})") from error
-    if metadata.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not a spinal network "
-            f"(expected format {FORMAT!r}, found {metadata.get('format')!r})"
-        )
-    try:
-        return json.loads(metadata["network"]), tensors
-    except (KeyError, ValueError) as error:
-        raise FileFormatError(f"{path}: its header is damaged ({error})") from error
+    path = Path(path)
+    _fill(network, read_tensors(path, FORMAT)[1], path)
 
 
 def _fill(network: Network, tensors: dict[str, Tensor], path: Path) -> None:

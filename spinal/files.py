@@ -1,0 +1,68 @@
+"""Files that are there whole or not at all: written beside their place, flushed, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from spinal.errors import FileFormatError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Inside, write to the path that is given; at the end it takes the place of ``path``."""
+    partial = path.with_name(path.name + ".part")
+    yield partial
+    with partial.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], kind: str, header: Mapping[str, Any]
+) -> None:
+    """Write a safetensors file of ours: ``kind`` and ``header``, as JSON, go into its head."""
+    # Copies, so that weights that are used twice are written twice.
+    copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
+    with replacing(path) as partial:
+        save_file(copies, partial, metadata={"format": kind, "header": json.dumps(header)})
+
+
+def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The header and the tensors of a file that `write_tensors` wrote. Nothing is unpickled.
+
+    Raises:
+        FileFormatError: if it is not there, not of that kind, or damaged.
+    """
+    if not path.is_file():
+        raise FileFormatError(f"{path}: no such file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise FileFormatError(f"{path}: not a safetensors file, or damaged ({error})") from error
+    if metadata.get("format") != kind:
+        what = kind.partition("/")[0].replace(".", " ")
+        raise FileFormatError(
+            f"{path}: a safetensors file, but not a {what} "
+            f"(expected format {kind!r}, found {metadata.get('format')!r})"
+        )
+    try:
+        return dict(json.loads(metadata["header"])), tensors
+    except (KeyError, ValueError) as error:
+        raise FileFormatError(f"{path}: its header is damaged ({error})") from error
