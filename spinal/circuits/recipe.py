@@ -137,7 +137,7 @@ def train_circuit(
         generator = torch.Generator().manual_seed(seed)
         circuit.start_from_classes(z, y, weights, generator=generator)
     prior = torch.zeros_like(counts).index_add(0, y, weights)
-    circuit.set_prior((prior + 1e-3) / (prior + 1e-3).sum())
+    circuit.set_prior((prior / prior.sum()).clamp_min(1 / (len(z) + classes)))
     fit(
         circuit,
         z,

@@ -7,6 +7,9 @@ The loss of a point :math:`(z, y)` mixes two by one weight :math:`\alpha`,
 
 the first teaching the circuit to tell classes apart, the second to know where the data are. The
 second also ties down what cross-entropy alone leaves free, and so makes fits repeatable.
+
+A class without labels is not ruled out: in the first term it is given :math:`1 / (N + C)` of every
+target, Laplace's estimate of the share of a class that did not occur among N points.
 """
 
 from __future__ import annotations
@@ -104,6 +107,8 @@ def fit(
         steps = settings.epochs * math.ceil(len(z) / size)
     update = _em_update if settings.optimiser == "em" else _adam_update(circuit, settings, steps)
     report, watch = FitReport(), _Watch(settings)
+    unseen = torch.bincount(y, minlength=circuit.classes) == 0
+    share = unseen.to(z.dtype) / (len(z) + circuit.classes)
 
     batches = _batches(len(z), size, generator)
     for step in range(steps):
@@ -112,16 +117,15 @@ def fit(
         if settings.leaf_dropout:
             kept = draw_kept((len(rows), z.size(1)), settings.leaf_dropout, generator)
             keep = kept.to(z.device)
-        value = update(circuit, z[rows], y[rows], weights[rows], keep, settings)
+        value = update(circuit, z[rows], y[rows], weights[rows], share, keep, settings)
         report.losses.append(value)
         if on_step is not None:
             on_step(step + 1, steps, value)
         if (step + 1) % settings.check_every == 0:
             if validation is not None:
+                held = _checked(circuit, *validation, None)
                 with torch.no_grad():
-                    value = float(
-                        _loss(circuit, *_checked(circuit, *validation, None), None, settings)
-                    )
+                    value = float(_loss(circuit, *held, torch.zeros_like(share), None, settings))
                 report.validation_losses.append(value)
             else:
                 value = sum(report.losses[-settings.check_every :]) / settings.check_every
@@ -137,12 +141,15 @@ def _loss(
     z: Tensor,
     y: Tensor,
     weights: Tensor,
+    share: Tensor,
     keep: Tensor | None,
     settings: FitSettings,
 ) -> Tensor:
+    """The mean loss; ``share [C]`` of every target goes to those classes, the rest to the label."""
     by_class, common = circuit.class_values(z, keep)
     at_label = by_class.gather(1, y[:, None]).squeeze(1)
-    discriminative = by_class.logsumexp(1) - at_label
+    at_target = (1 - share.sum()) * at_label + by_class @ share
+    discriminative = by_class.logsumexp(1) - at_target
     generative = -(at_label + common) / circuit.features
     alpha = settings.generative
     loss = (1 - alpha) * discriminative + alpha * generative
@@ -177,6 +184,7 @@ def _em_update(
     z: Tensor,
     y: Tensor,
     weights: Tensor,
+    _: Tensor,
     keep: Tensor | None,
     settings: FitSettings,
 ) -> float:
