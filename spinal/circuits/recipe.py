@@ -53,7 +53,7 @@ class Recipe:
     start: Literal["classes", "data", "random"] = "classes"
     location_spread: float = 1.0
     weight_spread: float = 0.5
-    balance: float = 1.5
+    balance: float = 2.0
     leaf_dropout: float = 0.3
     fit: FitSettings = field(default_factory=FitSettings)
 
