@@ -117,6 +117,8 @@ class ActiveLearner:
             self.posterior = posterior
         else:
             self.posterior = found.posterior(**(posterior or {}))
+        if self.acquisition.compares_samples:
+            self.posterior.compare_samples()
         if isinstance(network, str):
             network = build_network(
                 network,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spinal.errors import SpinalError
-from spinal.posteriors import SPN, Deterministic, Posterior
+from spinal.posteriors import SPN, Deterministic, MCDropout, Posterior
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,26 @@ METHODS: dict[str, Method] = {
         SPN, "max-entropy", (*_UNCERTAINTY, "bald", "power-bald"),
         "an SPN on the network's features assesses and predicts (the paper's method)",
     ),
+    "spn-batchbald": Method(
+        SPN, "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, made by dropping features"
+    ),
+    "mc-dropout": Method(
+        MCDropout, "max-entropy",
+        (*_UNCERTAINTY, "variation-ratio-votes", "mean-std", "bald", "power-bald"),
+        "the network with its dropout left on, K = 100 times",
+    ),
+    "batchbald": Method(MCDropout, "batchbald", ("batchbald",), "BatchBALD on MC Dropout"),
     "deterministic": Method(
         Deterministic, "max-entropy", _UNCERTAINTY, "the network's own softmax outputs"
+    ),
+    "badge": Method(
+        Deterministic, "badge", ("badge",), "diverse gradients of the last layer (k-means++)"
+    ),
+    "k-center": Method(
+        Deterministic, "k-center", ("k-center",), "a core-set: cover the features of the pool"
+    ),
+    "typiclust": Method(
+        Deterministic, "typiclust", ("typiclust",), "the most typical point of each cluster"
     ),
     "random": Method(Deterministic, "random", ("random",), "points picked blindly"),
 }  # fmt: skip

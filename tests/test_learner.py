@@ -172,3 +172,13 @@ def test_log_density_tells_what_is_unlike_the_pool(fitted: ActiveLearner) -> Non
     usual = fitted.score(DIGITS.test_images[:50])["log_density"]
     unusual = fitted.score(noise)["log_density"]
     assert np.median(unusual) < np.median(usual)
+
+
+def test_bald_gets_samples_to_compare() -> None:
+    learner = make(acquisition="bald")
+    answer(learner, np.arange(20))
+    learner.fit()
+    assert len(learner.ask(5)) == 5
+    assert learner.posterior.masks == 20
+    with pytest.raises(SpinalError, match="single sample"):
+        make(method="deterministic", acquisition="bald")

@@ -25,6 +25,11 @@ class Acquisition(ABC):
 
     needs: ClassVar[frozenset[str]]
 
+    @property
+    def compares_samples(self) -> bool:
+        """Whether it looks at how posterior samples differ: with K = 1 it sees nothing."""
+        return False
+
     @torch.no_grad()
     def select(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
         """Positions of ``b`` distinct candidates, the first choice first; all, if there are fewer.

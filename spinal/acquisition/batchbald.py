@@ -52,6 +52,10 @@ class BatchBALD(Acquisition):
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs"})
 
+    @property
+    def compares_samples(self) -> bool:
+        return True
+
     def __post_init__(self) -> None:
         if self.labellings < 1 or self.buffer < 1:
             raise AcquisitionError("labellings and buffer must be at least 1")

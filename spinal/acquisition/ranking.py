@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
-from spinal.acquisition.scores import Score
+from spinal.acquisition.scores import Score, bald, mean_std, variation_ratio_votes
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ class Ranked(Acquisition):
     power: float | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs"})
+
+    @property
+    def compares_samples(self) -> bool:
+        return self.score in (bald, mean_std, variation_ratio_votes)
 
     def __post_init__(self) -> None:
         if self.power is not None and not 0 <= self.power < float("inf"):

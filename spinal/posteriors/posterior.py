@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.data import Points
+from spinal.errors import SpinalError
 from spinal.networks import Network
 
 
@@ -75,6 +76,12 @@ class Posterior(ABC):
             seed: of the samples.
             samples: False asks for the best single prediction, ``[N, 1, C]``, where that differs.
         """
+
+    def compare_samples(self) -> None:
+        """Be told that samples will be compared with each other, so that one is not enough."""
+        raise SpinalError(
+            f"{type(self).__name__} has a single sample; this acquisition function compares several"
+        )
 
     def log_density(self, view: View) -> Tensor | None:
         """How usual each point is, ``log p(z)`` as ``[N]``; None if the posterior cannot tell."""

@@ -21,8 +21,8 @@ class SPN(Posterior):
         recipe: how the circuit is built and fitted.
         grid: on which the features lie (the paper: 16 x 8, 16 x 32); the smallest that fits, if
             not given.
-        masks: K, how many sets of dropped features `log_probs` samples; with None, K = 1: the
-            exact posterior.
+        masks: K, how many sets of dropped features `log_probs` samples; with None, K = 1, the
+            exact posterior, or 20 for acquisition functions that compare samples (BALD).
         dropout: the rate of those drops; the recipe's ``leaf_dropout``, if not given.
     """
 
@@ -60,6 +60,10 @@ class SPN(Posterior):
             return circuit.log_posterior(
                 view.features, masks=self.masks, dropout=self.dropout, generator=generator
             )
+
+    def compare_samples(self) -> None:
+        if self.masks is None:
+            self.masks = 20
 
     def log_density(self, view: View) -> Tensor:
         with torch.no_grad():

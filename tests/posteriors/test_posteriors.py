@@ -11,11 +11,12 @@ import torch
 from spinal.circuits import FitSettings, Recipe
 from spinal.data import as_points
 from spinal.networks import build_network, compute_features, predict_logits
-from spinal.posteriors import SPN, Deterministic, Posterior, View
+from spinal.posteriors import SPN, Deterministic, MCDropout, Posterior, View
 
 QUICK = Recipe(sums=(4, 4), fit=FitSettings(steps=30))
 POSTERIORS = {
     "deterministic": Deterministic,
+    "mc-dropout": lambda: MCDropout(samples=8),
     "spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
 }
@@ -50,7 +51,8 @@ def test_log_probs_are_normalised(posterior: Posterior) -> None:
 def test_samples_repeat_with_their_seed(posterior: Posterior) -> None:
     view, _ = make_view(seed=1)
     assert torch.equal(posterior.log_probs(view, seed=3), posterior.log_probs(view, seed=3))
-    assert posterior.log_probs(view, samples=False).shape[1] == 1
+    k = posterior.log_probs(view, samples=False).shape[1]
+    assert k == (8 if isinstance(posterior, MCDropout) else 1)
 
 
 def test_samples_are_one_model_for_all_points(posterior: Posterior) -> None:
@@ -63,7 +65,7 @@ def test_it_comes_back_from_disk(posterior: Posterior, tmp_path: Path) -> None:
     view, _ = make_view(seed=1)
     expected = posterior.log_probs(view, seed=1)
     posterior.save(tmp_path)
-    names = [n for n in ("recipe", "masks", "dropout") if hasattr(posterior, n)]
+    names = [n for n in ("recipe", "masks", "dropout", "samples") if hasattr(posterior, n)]
     again = type(posterior)(**{name: getattr(posterior, name) for name in names})
     again.load(tmp_path)
     assert torch.equal(again.log_probs(view, seed=1), expected)
@@ -82,3 +84,16 @@ def test_the_spn_has_a_density_and_masks_spread() -> None:
     assert spn.log_density(view).shape == (40,)
     assert spn.log_probs(view).std(1).max() > 0.01
     assert Deterministic().log_density(view) is None
+
+
+def test_mc_dropout_converges_to_the_mean_network_and_without_dropout_is_deterministic() -> None:
+    view, _ = make_view()
+    spread = MCDropout(samples=30).log_probs(view, seed=2)
+    assert spread.std(1).max() > 0.01
+    few, many = (MCDropout(samples=k).log_probs(view, seed=0).exp().mean(1) for k in (10, 400))
+    truth = MCDropout(samples=2000).log_probs(view, seed=1).exp().mean(1)
+    assert (many - truth).abs().mean() < (few - truth).abs().mean() / 2
+    network = build_network("dense", (6,), 3, dropout=0.0, input_dropout=1e-9, seed=0)
+    still = View(network, view.points, view.indices, compute_features(network, view.points))
+    expected = Deterministic().log_probs(still).expand(-1, 3, -1)
+    torch.testing.assert_close(MCDropout(samples=3).log_probs(still), expected, atol=1e-5, rtol=0)
