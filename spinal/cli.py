@@ -179,7 +179,7 @@ def datasets(data_dir: DataDir = None) -> None:
         where = row.source or f"not found: put {', '.join(row.missing)} into {row.folder}"
         if row.problem:
             where = f"{where}: {row.problem}"
-        table.add_row(row.name, *shapes, str(row.classes), where)
+        table.add_row(row.name, *shapes, str(len(row.classes)), where)
     Console().print(table)
 
 

@@ -35,7 +35,7 @@ METHODS: dict[str, Method] = {
         "an SPN on the network's features assesses and predicts (the paper's method)",
     ),
     "spn-batchbald": Method(
-        SPN, "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, made by dropping features"
+        SPN, "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, by dropping features"
     ),
     "mc-dropout": Method(
         MCDropout, "max-entropy",
