@@ -78,7 +78,7 @@ def _figure(table: pd.DataFrame, usual: NDArray, noise: NDArray) -> Figure:
             (usual, _SPN, "digits not seen before"),
         ):
             right.hist(np.clip(values, low, None), bins, color=colour, alpha=0.8, label=name)
-        right.set_xlabel("log p(z), nats")
+        right.set_xlabel("log p(z), nats (the first bar: all below)")
         right.set_ylabel("images")
         right.legend(frameon=False)
         truth = np.r_[np.ones(len(usual)), np.zeros(len(noise))]
