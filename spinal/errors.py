@@ -1,5 +1,8 @@
 """Errors that tell the user what was wrong, where, and what to do."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class SpinalError(Exception):
     """Base of every error that spinal raises on purpose; the command line prints it on one line."""
@@ -19,3 +22,10 @@ class DataError(SpinalError, ValueError):
 
 class LabelError(SpinalError, ValueError):
     """An answer that cannot be taken: unknown point, unknown class, or a contradiction."""
+
+
+def suggestion(wrong: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """For a message about a wrong name: the nearest right one, or else all of them."""
+    names = list(names)
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spinal.errors import SpinalError
+from spinal.errors import SpinalError, suggestion
 from spinal.posteriors import SPN, Deterministic, MCDropout, Posterior
 
 
@@ -15,7 +14,7 @@ class Method:
     """What a name stands for.
 
     Attributes:
-        posterior: makes the posterior that assesses points, and predicts if it is a classifier.
+        posterior: makes the posterior that assesses points, and predicts.
         acquisition: the acquisition function by default.
         choices: others that make sense; with one alone, there is nothing to choose.
         summary: a line for the manual.
@@ -62,7 +61,5 @@ METHODS: dict[str, Method] = {
 def find_method(name: str) -> Method:
     """The method of this name, or an error that suggests the right one."""
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METHODS)}"
-        raise SpinalError(f"there is no method {name!r}: {hint}")
+        raise SpinalError(f"there is no method {name!r}: {suggestion(name, METHODS)}")
     return METHODS[name]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from spinal.errors import SpinalError
+from spinal.errors import SpinalError, suggestion
 
 T = TypeVar("T")
 
@@ -33,8 +32,7 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str, base: T | 
     for key, value in values.items():
         name = known.get(key.replace("_", "-"))
         if name is None:
-            near = difflib.get_close_matches(key.replace("_", "-"), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            hint = suggestion(key.replace("_", "-"), known)
             raise SpinalError(f"{where}: unknown key {key!r}: {hint}")
         inner = getattr(base, name) if base is not None else None
         made[name] = _converted(hints[name], value, f"{where}, {key}", inner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,6 +22,7 @@ from spinal.acquisition.scores import (
     variation_ratio_votes,
 )
 from spinal.acquisition.typiclust import TypiClust
+from spinal.errors import suggestion
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "random": Random,
@@ -55,7 +55,4 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
 
 def _suggest(wrong: str, names: Iterable[str]) -> str:
     """The wrong name, with the nearest right one or else all of them."""
-    names = list(names)
-    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
-    return f"{wrong!r}: {hint}"
+    return f"{wrong!r}: {suggestion(wrong, names, cutoff=0.5)}"

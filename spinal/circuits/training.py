@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -234,7 +234,7 @@ class _Watch:
             circuit.load_state_dict(self.state)
 
 
-def _batches(n: int, size: int, generator: torch.Generator):  # type: ignore[no-untyped-def]
+def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Shuffled batches without end, each point once an epoch; the short rest of an epoch counts."""
     while True:
         yield from torch.randperm(n, generator=generator).split(size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinal.circuits import RECIPES, Recipe
-from spinal.errors import SpinalError
+from spinal.errors import SpinalError, suggestion
 from spinal.networks import PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
 from spinal.settings import from_mapping, to_mapping
 
@@ -146,10 +145,7 @@ def load_protocol(name_or_path: str | Path) -> Protocol:
     else:
         name = str(name_or_path)
         if name not in protocol_names():
-            near = difflib.get_close_matches(name, protocol_names(), n=1)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(protocol_names())}"
-            )
+            hint = suggestion(name, protocol_names())
             raise SpinalError(f"no protocol {name!r}: {hint}, or give the path of a .toml file")
         text = protocol_text(name)
     try:

@@ -26,7 +26,7 @@ import torch
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.metrics import evaluate
-from spinal.experiments.protocol import Protocol
+from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
@@ -210,7 +210,7 @@ def _write_settings(run: Run) -> None:
     settings = run.settings()
     if path.exists():
         try:
-            kept = _toml(path.read_text())
+            kept = tomllib.loads(path.read_text())
         except ValueError as error:
             raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
         different = _differences(kept, settings)
@@ -237,9 +237,3 @@ def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "")
         elif old != new:
             found.append(f"{where} was {old!r}, is {new!r}")
     return found
-
-
-def _toml(text: str) -> dict[str, Any]:
-    from spinal.experiments.protocol import tomllib
-
-    return tomllib.loads(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -14,8 +14,6 @@ from spinal.posteriors.posterior import Posterior, View
 @dataclass
 class Deterministic(Posterior):
     """``p(y | x)`` is the softmax output of the network: K = 1."""
-
-    is_classifier: ClassVar[bool] = False
 
     def fit(self, *_: Any, **__: Any) -> None:
         """Nothing to learn: the head is trained with the network."""

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +42,6 @@ class Posterior(ABC):
     A posterior is fitted after the network, on the labelled points, and is then asked for any
     others. All chance comes from ``seed``.
     """
-
-    #: Whether it is worth a prediction of its own, beside the network's.
-    is_classifier: ClassVar[bool] = True
 
     @abstractmethod
     def fit(
