@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 from torch import Tensor
 
 from spinal import networks
@@ -65,6 +66,40 @@ class LearnerSettings:
     retrain: Literal["scratch", "continue"] = "scratch"
     candidates: int | None = None
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What the learner thought of the points of the pool when it was last asked.
+
+    Attributes:
+        indices: the points that it chose from, ``[N]``.
+        chosen: which of these rows it chose, best first.
+        uncertainty: the entropy of their class probabilities, in nats, ``[N]``.
+        log_density: how usual they are, ``[N]``; None if the method cannot tell.
+    """
+
+    indices: Indices
+    chosen: Indices
+    uncertainty: NDArray[np.float32]
+    log_density: NDArray[np.float32] | None
+
+    def summary(self) -> dict[str, Any]:
+        """The picks against the pool: entropies, and the picks' mean rank in uncertainty and
+        density, from 0 (lowest of all) to 1.
+        """
+        levels = np.quantile(self.uncertainty, (0.05, 0.25, 0.5, 0.75, 0.95))
+        described = {
+            "entropy": float(self.uncertainty[self.chosen].mean()),
+            "entropy_rank": self._rank(self.uncertainty),
+            "pool_entropy": [round(float(level), 4) for level in levels],
+        }
+        if self.log_density is not None:
+            described["density_rank"] = self._rank(self.log_density)
+        return described
+
+    def _rank(self, values: NDArray) -> float:
+        return float((rankdata(values)[self.chosen].mean() - 1) / max(len(values) - 1, 1))
 
 
 class ActiveLearner:
@@ -133,6 +168,8 @@ class ActiveLearner:
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
         self.seconds: dict[str, float] = {}
+        #: What the last `ask` went by; None if its acquisition function uses no probabilities.
+        self.assessment: Assessment | None = None
         self._features: _Features | None = None
 
     @property
@@ -210,9 +247,15 @@ class ActiveLearner:
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
             left = np.sort(left[drawn.numpy()])
-        candidates = self._candidates(left, acquisition.needs)
+        candidates, log_density = self._candidates(left, acquisition.needs)
         with self._timed("choice"):
             picks = acquisition.select(candidates, b, generator)
+        self.assessment = None
+        if candidates.log_probs is not None:
+            mean = _mean_log_probs(candidates.log_probs).unsqueeze(1)
+            self.assessment = Assessment(
+                left, picks.numpy(), max_entropy(mean).numpy(), log_density
+            )
         chosen = left[picks.numpy()]
         self.pool.mark_asked(chosen)
         return chosen
@@ -337,22 +380,26 @@ class ActiveLearner:
             learner._features = _Features(learner.network, pool.points)
         return learner
 
-    def _candidates(self, indices: Indices, needs: frozenset[str]) -> Candidates:
-        """What the acquisition function needs to know of these points, and no more."""
+    def _candidates(
+        self, indices: Indices, needs: frozenset[str]
+    ) -> tuple[Candidates, NDArray | None]:
+        """What the acquisition function needs to know of these points, and their density."""
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
+        density = None
         if needs:
             with self._timed("features"):
                 view = self._cached().view(indices)
         if "log_probs" in needs:
             with self._timed("scoring"):
                 log_probs = self.posterior.log_probs(view, seed=self._round_seed(_SAMPLES))
+                density = self.posterior.log_density(view)
             arrays["log_probs"] = log_probs
         if "features" in needs:
             arrays["features"] = view.features
         if "labelled_features" in needs:
             known = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
             arrays["labelled_features"] = self._cached().view(known).features
-        return Candidates(**arrays)
+        return Candidates(**arrays), None if density is None else density.numpy()
 
     def _view(self, points: ArrayLike | Points) -> View:
         """Any points, in the pool or not, as the network sees them now."""
@@ -366,7 +413,7 @@ class ActiveLearner:
         seed = self._round_seed(_SAMPLES)
         log_probs_N_K_C = self.posterior.log_probs(view, seed=seed, samples=False)
         return {
-            "method": log_probs_N_K_C.logsumexp(1) - float(np.log(log_probs_N_K_C.size(1))),
+            "method": _mean_log_probs(log_probs_N_K_C),
             "network": networks.predict_logits(self.network, view.features).log_softmax(1),
         }
 
@@ -405,6 +452,11 @@ class _Features:
             raise SpinalError("a view of no points")
         rows = torch.from_numpy(self._row[indices])
         return View(self.network, self.points, indices, self._known[rows])
+
+
+def _mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:
+    """The logarithm of the mean probability over samples, ``[N, C]``."""
+    return log_probs_N_K_C.logsumexp(1) - float(np.log(log_probs_N_K_C.size(1)))
 
 
 def _device(name: str) -> torch.device:

@@ -115,6 +115,8 @@ def _do_rounds(run: Run, dataset: Dataset) -> None:
         picks = np.empty(0, np.int64)
         if number < protocol.rounds:
             picks = learner.ask(protocol.batch)
+            if learner.assessment is not None:
+                line["picked"] = learner.assessment.summary()
         line["seconds"] = {phase: round(s, 4) for phase, s in learner.seconds.items()}
         line["picks"] = picks.tolist()
         learner.tell(picks, dataset.train_labels[picks])

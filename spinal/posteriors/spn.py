@@ -13,6 +13,15 @@ from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.posteriors.posterior import Posterior, View
 
 
+@dataclass(frozen=True)
+class _Values:
+    """What `Circuit.class_values` gave for some features."""
+
+    features: Tensor
+    by_class: Tensor
+    common: Tensor
+
+
 @dataclass
 class SPN(Posterior):
     """``p(y | x) = p(y | z)`` by a circuit trained on the labelled features ``z``.
@@ -31,6 +40,7 @@ class SPN(Posterior):
     masks: int | None = None
     dropout: float | None = None
     circuit: Circuit | None = field(default=None, init=False, repr=False)
+    _last: _Values | None = field(default=None, init=False, repr=False)
 
     def fit(
         self,
@@ -50,12 +60,13 @@ class SPN(Posterior):
             seed=seed,
             on_step=on_step,
         )
+        self._last = None
 
     def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
         circuit = self._fitted()
+        if self.masks is None or not samples:
+            return self._values(view).by_class.log_softmax(1).unsqueeze(1)
         with torch.no_grad():
-            if self.masks is None or not samples:
-                return circuit.log_posterior(view.features).unsqueeze(1)
             generator = torch.Generator().manual_seed(seed)
             return circuit.log_posterior(
                 view.features, masks=self.masks, dropout=self.dropout, generator=generator
@@ -66,14 +77,22 @@ class SPN(Posterior):
             self.masks = 20
 
     def log_density(self, view: View) -> Tensor:
-        with torch.no_grad():
-            return self._fitted().log_prob(view.features)
+        values = self._values(view)
+        return (values.by_class.logsumexp(1) + values.common).to(values.by_class.dtype)
 
     def save(self, folder: Path) -> None:
         self._fitted().save(folder / "spn.safetensors")
 
     def load(self, folder: Path) -> None:
         self.circuit = Circuit.load(folder / "spn.safetensors")
+        self._last = None
+
+    def _values(self, view: View) -> _Values:
+        """One pass of the circuit gives posterior and density: kept until other points come."""
+        if self._last is None or self._last.features is not view.features:
+            with torch.no_grad():
+                self._last = _Values(view.features, *self._fitted().class_values(view.features))
+        return self._last
 
     def _fitted(self) -> Circuit:
         if self.circuit is None:

@@ -27,7 +27,8 @@ def read_runs(folder: str | Path) -> pd.DataFrame:
         protocol, method, seed = path.parts[-4:-1]
         for line in read_rounds(path):
             seconds = {f"seconds_{name}": value for name, value in line.pop("seconds", {}).items()}
-            line.pop("picks", None)
+            for nested in ("picks", "picked"):
+                line.pop(nested, None)
             names = {
                 "protocol": protocol,
                 "method": method,
