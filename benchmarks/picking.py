@@ -11,13 +11,21 @@ who predicts). Random and Deterministic stand beside them. Runs that are finishe
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from scipy import stats
+from scipy.spatial.distance import cdist
+
+from spinal.data import Dataset, load_dataset
 from spinal.experiments.grid import make_runs, run_grid
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Protocol
-from spinal.experiments.runs import Run
+from spinal.experiments.runs import Run, read_rounds
+from spinal.report.read import area_under_curve
 
 DATASETS = ("mnist", "fashion-mnist")
 ACQUISITIONS = ("max-entropy", "variation-ratio")
@@ -34,7 +42,7 @@ RECIPES: dict[str, CircuitProtocol] = {
             "weight_spread": 1.0, "balance": 0.0,
             "fit": {
                 "generative": 0.0, "learning_rate": 0.03, "schedule": "constant", "steps": 150,
-                "batch_size": None, "leaf_dropout": 0.1,
+                "batch_size": 10**6, "leaf_dropout": 0.1,
             },
         },
         "random start": {
@@ -55,6 +63,75 @@ def protocol(dataset: str, circuit: CircuitProtocol, **network: Any) -> Protocol
     )  # fmt: skip
 
 
+def describe_run(path: Path, dataset: Dataset) -> dict[str, Any]:
+    """A row for one run: its curve, and what it picked.
+
+    ``novelty`` is the mean distance of a pick to the nearest point labelled before, ``apart`` that
+    to the nearest other pick of its batch, both in pixels; ``balance`` the entropy of the classes
+    of all picks, over that of equal shares.
+    """
+    recipe, name, method, seed = path.parts[-5:-1]
+    rounds = read_rounds(path)
+    labels = np.array([line["labels"] for line in rounds])
+    row: dict[str, Any] = {
+        "dataset": name, "recipe": recipe, "method": method, "seed": int(seed[5:]),
+    }  # fmt: skip
+    for by in ("", "network_"):
+        accuracy = np.array([line[f"{by}accuracy"] for line in rounds])
+        row[f"{by}area"] = area_under_curve(labels, accuracy)
+        for at in (100, 200):
+            row[f"{by}accuracy_{at}"] = accuracy[labels == at][0]
+        row[f"{by}nll"] = np.mean([line[f"{by}nll"] for line in rounds])
+    splits = json.loads((path.parents[2] / "splits" / f"{seed}.json").read_text())
+    known = splits["initial"]
+    novelty, apart = [], []
+    for line in rounds[:-1]:
+        picks = line["picks"]
+        distances = cdist(_pixels(dataset, picks), _pixels(dataset, known + picks))
+        novelty.append(distances[:, : len(known)].min(1).mean())
+        among = distances[:, len(known) :]
+        np.fill_diagonal(among, np.inf)
+        apart.append(among.min(1).mean())
+        known = known + picks
+    counts = np.bincount(dataset.train_labels[known[20:]], minlength=len(dataset.classes))
+    row |= {"novelty": np.mean(novelty), "apart": np.mean(apart)}
+    row["balance"] = stats.entropy(counts) / np.log(len(counts))
+    picked = [line["picked"] for line in rounds if "picked" in line]
+    if picked:
+        row["pick_entropy"] = np.mean([p["entropy"] for p in picked])
+        row["pool_entropy"] = np.mean([p["pool_entropy"][2] for p in picked])
+        row["spread"] = np.mean([p["pool_entropy"][4] - p["pool_entropy"][0] for p in picked])
+        row["density_rank"] = np.mean([p.get("density_rank", np.nan) for p in picked])
+    return row
+
+
+def _pixels(dataset: Dataset, indices: list[int]) -> np.ndarray:
+    return dataset.train_images[np.array(indices)].reshape(len(indices), -1) / 255
+
+
+def summarise(out: Path, into: Path, data_dir: Path | None) -> None:
+    """Write a row for each run, and a table and a picture of their means, into a folder."""
+    datasets = {name: load_dataset(name, data_dir) for name in DATASETS}
+    finished = [
+        p for p in sorted(out.glob("*/*/*/seed-*/rounds.jsonl")) if len(read_rounds(p)) > 18
+    ]
+    runs = pd.DataFrame([describe_run(path, datasets[path.parts[-4]]) for path in finished])
+    into.mkdir(parents=True, exist_ok=True)
+    runs.round(4).to_csv(into / "runs.csv", index=False)
+    random = runs[runs["method"] == "random"].set_index(["dataset", "seed"])
+    for name in ("area", "network_area"):
+        paired = random[name].reindex(pd.MultiIndex.from_frame(runs[["dataset", "seed"]]))
+        runs[f"{name}_gain"] = 100 * (runs[name].to_numpy() - paired.to_numpy())
+    for name in ("novelty", "apart"):
+        paired = random[name].reindex(pd.MultiIndex.from_frame(runs[["dataset", "seed"]]))
+        runs[name] = runs[name].to_numpy() / paired.to_numpy()
+    numbers = runs.columns.difference(["dataset", "recipe", "method", "seed"], sort=False)
+    means = runs.groupby(["dataset", "recipe", "method"])[list(numbers)].mean()
+    means.insert(0, "seeds", runs.groupby(["dataset", "recipe", "method"]).size())
+    means.round(4).reset_index().to_csv(into / "means.csv", index=False)
+    print(means.round(3).to_string())
+
+
 def main() -> None:
     """Run what is left of the grid, or sum it up."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -65,7 +142,11 @@ def main() -> None:
     parser.add_argument("--acquisitions", nargs="+", default=ACQUISITIONS, choices=ACQUISITIONS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--summary", type=Path, help="sum up what is finished, into this folder")
     args = parser.parse_args()
+    if args.summary is not None:
+        summarise(args.out, args.summary, args.data_dir)
+        return
 
     runs: list[Run] = []
     for seed in args.seeds:
