@@ -1,8 +1,13 @@
-"""Protocols: what an experiment is, as a TOML file in which every key is checked."""
+"""Protocols: what an experiment is, as a TOML file in which every key is checked.
+
+A file may have scales: tables of what differs from the rest of it, ``[scale.paper]`` and so on,
+which ``name@paper`` chooses. Without one, the scale is `DEFAULT_SCALE`.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -17,6 +22,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+#: Settings that train, at full size. It needs no table where it is what the file says anyway.
+DEFAULT_SCALE = "tuned"
 
 TRAINING: dict[str, TrainSettings] = {
     "tuned": TUNED,
@@ -81,6 +89,8 @@ class Protocol:
         test: points of the predefined test set that accuracy is measured on; None: all.
         stratified: the same number of each class in the initial set.
         candidates: points of the pool that are assessed in a round; None: all.
+        samples: networks that MC Dropout draws, K; its own number, if None.
+        paper: the table of the paper that stands beside the results, of `spinal.experiments.paper`.
         network, circuit: see there.
     """
 
@@ -95,6 +105,8 @@ class Protocol:
     test: int | None = None
     stratified: bool = False
     candidates: int | None = None
+    samples: int | None = None
+    paper: str | None = None
     network: NetworkProtocol = field(default_factory=NetworkProtocol)
     circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
 
@@ -131,28 +143,82 @@ def protocol_names() -> list[str]:
 
 
 def load_protocol(name_or_path: str | Path) -> Protocol:
-    """A protocol that comes with spinal, by name, or any TOML file.
+    """A protocol that comes with spinal, by name, or any TOML file; ``@`` and a scale may follow.
 
     Raises:
         SpinalError: if there is none, or something in it is wrong; it says what, and what may
             have been meant.
     """
-    path = Path(name_or_path)
+    where, scale = _split_scale(str(name_or_path))
+    name, values = _read(where)
+    scales = _scales(where, values)
+    if scale not in scales:
+        raise SpinalError(f"{where}: no scale {scale!r}: {suggestion(scale, scales)}")
+    # Every scale is checked, whichever is wanted: a mistake in a file is found at its first use.
+    made = {each: _at_scale(name, where, values, each, scales[each]) for each in scales}
+    return made[scale]
+
+
+def scale_names(name_or_path: str | Path) -> list[str]:
+    """The scales that a protocol comes at; `DEFAULT_SCALE` is always among them."""
+    where, _ = _split_scale(str(name_or_path))
+    return list(_scales(where, _read(where)[1]))
+
+
+def _split_scale(text: str) -> tuple[str, str]:
+    where, _, scale = text.rpartition("@")
+    # An @ may as well be part of a folder's or a file's name.
+    return (
+        (where, scale) if where and "/" not in scale and "." not in scale else (text, DEFAULT_SCALE)
+    )
+
+
+def _read(where: str) -> tuple[str, dict[str, Any]]:
+    """Name and content of a protocol's file."""
+    path = Path(where)
     if path.suffix == ".toml":
         if not path.is_file():
             raise SpinalError(f"{path}: no such protocol file")
         text, name = path.read_text(encoding="utf-8"), path.stem
     else:
-        name = str(name_or_path)
+        name = where
         if name not in protocol_names():
             hint = suggestion(name, protocol_names())
             raise SpinalError(f"no protocol {name!r}: {hint}, or give the path of a .toml file")
         text = protocol_text(name)
     try:
-        values = tomllib.loads(text)
+        return name, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SpinalError(f"{name_or_path}: not a TOML file: {error}") from error
-    return from_mapping(Protocol, {"name": name, **values}, str(name_or_path))
+        raise SpinalError(f"{where}: not a TOML file: {error}") from error
+
+
+def _scales(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    scales = values.get("scale", {})
+    if not isinstance(scales, dict) or not all(isinstance(each, dict) for each in scales.values()):
+        raise SpinalError(f"{where}, scale: give tables, such as [scale.cpu]")
+    return {DEFAULT_SCALE: {}, **scales}
+
+
+def _at_scale(
+    name: str, where: str, values: Mapping[str, Any], scale: str, different: Mapping[str, Any]
+) -> Protocol:
+    common = {"name": name, **values}
+    common.pop("scale", None)
+    if scale == DEFAULT_SCALE:
+        return from_mapping(Protocol, _merged(common, different), where)
+    named = {"name": f"{name}@{scale}", "title": f"{common.get('title', name)} ({scale})"}
+    merged = _merged({**common, **named}, different)
+    return from_mapping(Protocol, merged, f"{where}@{scale}")
+
+
+def _merged(values: Mapping[str, Any], different: Mapping[str, Any]) -> dict[str, Any]:
+    """``values``, with ``different`` taking their place, table by table."""
+    merged = dict(values)
+    for key, value in different.items():
+        old = merged.get(key)
+        both_tables = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(old, value) if both_tables else value  # type: ignore[arg-type]
+    return merged
 
 
 def protocol_text(name: str) -> str:

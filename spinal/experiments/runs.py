@@ -30,7 +30,7 @@ from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
-from spinal.posteriors import SPN
+from spinal.posteriors import SPN, MCDropout
 
 
 class RunBusyError(SpinalError):
@@ -133,13 +133,7 @@ def _learner(
     protocol = run.protocol
     done = run.rounds()
     pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
-    posterior: dict[str, Any] = {}
-    if find_method(run.method).posterior is SPN:
-        circuit = protocol.circuit
-        posterior = {
-            "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
-            "dropout": circuit.dropout,
-        }  # fmt: skip
+    posterior = _posterior_settings(run)
     validation = None
     if protocol.network.early_stopping:
         held = splits.validation
@@ -176,6 +170,20 @@ def _learner(
         learner.tell(line["picks"], dataset.train_labels[line["picks"]])
     learner.rounds = len(done)
     return learner, done
+
+
+def _posterior_settings(run: Run) -> dict[str, Any]:
+    """What the protocol says of the posterior that the method takes."""
+    protocol, kind = run.protocol, find_method(run.method).posterior
+    if kind is SPN:
+        circuit = protocol.circuit
+        return {
+            "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
+            "dropout": circuit.dropout,
+        }  # fmt: skip
+    if kind is MCDropout and protocol.samples is not None:
+        return {"samples": protocol.samples}
+    return {}
 
 
 def _splits(run: Run, dataset: Dataset) -> Splits:
@@ -231,7 +239,7 @@ def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "")
     found = []
     for key in sorted(kept.keys() | wanted.keys()):
         where = f"{prefix}{key}"
-        if where in ("versions", "machine", "protocol.rounds", "protocol.title"):
+        if where in ("versions", "machine", "protocol.rounds", "protocol.title", "protocol.paper"):
             continue
         old, new = kept.get(key), wanted.get(key)
         if isinstance(old, dict) or isinstance(new, dict):
