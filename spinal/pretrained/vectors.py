@@ -1,0 +1,196 @@
+"""Vectors on disk by the content that they were computed from: appended, never changed.
+
+A folder holds two files:
+
+- ``vectors.f32``: vectors of D numbers in float32, one after the other;
+- ``index.sqlite``: which content has which row, and which content each file had when last read.
+
+Rows are written and flushed before the index says that they are there. Killed at any moment, the
+index names no row that is not whole; what was written beyond is overwritten. Any number of
+processes can read and write: SQLite lets one write at a time, and readers go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinal.errors import FileFormatError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS contents (
+    hash BLOB PRIMARY KEY,
+    place INTEGER UNIQUE,  -- row in vectors.f32; NULL: this content cannot be used
+    reason TEXT            -- why not
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS files (
+    path BLOB PRIMARY KEY,  -- bytes: names of files need not be valid text
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,  -- nanoseconds
+    hash BLOB NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+class Entry(NamedTuple):
+    """What is known of a content: its row, or the reason why it has none."""
+
+    place: int | None
+    reason: str | None
+
+
+class FileState(NamedTuple):
+    """A file that is still in this state has still this content."""
+
+    path: bytes
+    size: int
+    modified: int
+
+
+class Vectors:
+    """The vectors in a folder; safe for use by several threads and processes.
+
+    Args:
+        folder: made if it is not there.
+        width: D.
+    """
+
+    def __init__(self, folder: Path, width: int) -> None:
+        self.folder, self.width = folder, width
+        folder.mkdir(parents=True, exist_ok=True)
+        self._data = folder / "vectors.f32"
+        self._data.touch()
+        self._lock = threading.Lock()
+        try:
+            self._index = sqlite3.connect(
+                folder / "index.sqlite", timeout=60, isolation_level=None, check_same_thread=False
+            )
+            self._index.execute("PRAGMA journal_mode = WAL")
+            # A power cut may take the last transactions away, whole: they are computed anew.
+            self._index.execute("PRAGMA synchronous = NORMAL")
+            self._index.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(f"its index cannot be read ({error})") from error
+
+    def __len__(self) -> int:
+        count = self._row("SELECT count(place) FROM contents")
+        return 0 if count is None else count[0]
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._index.close()
+
+    def find(self, content: bytes) -> Entry | None:
+        """What is known of the content with this hash."""
+        row = self._row("SELECT place, reason FROM contents WHERE hash = ?", content)
+        return None if row is None else Entry(*row)
+
+    def find_file(self, state: FileState) -> Entry | None:
+        """What is known of a file in this state."""
+        row = self._row(
+            "SELECT place, reason FROM files JOIN contents USING (hash) "
+            "WHERE path = ? AND size = ? AND modified = ?",
+            *state,
+        )
+        return None if row is None else Entry(*row)
+
+    def read(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors ``[N, D]`` in these rows."""
+        if not len(places):
+            return np.empty((0, self.width), np.float32)
+        held = self._data.stat().st_size // (4 * self.width)
+        if places.max() >= held:
+            raise self._damaged(f"{self._data.name} has {held} rows, the index more")
+        # Mapped anew each time: what was read counts as memory of this process while it is mapped.
+        mapped = np.memmap(self._data, "<f4", "r", shape=(held, self.width))
+        return mapped[places].astype(np.float32, copy=False)
+
+    def add(
+        self,
+        hashes: Sequence[bytes],
+        vectors: NDArray[np.float32],
+        refused: Iterable[tuple[bytes, str]] = (),
+        files: Iterable[tuple[FileState, bytes]] = (),
+    ) -> None:
+        """Append vectors, and all that is known with them, or nothing.
+
+        Args:
+            hashes: of N contents; those that are there already, or come twice, are passed over.
+            vectors: ``[N, D]``.
+            refused: hashes of contents that cannot be used, and why.
+            files: states of files, and the hashes of what is in them.
+        """
+        with self._transaction() as index:
+            known = "SELECT 1 FROM contents WHERE hash = ?"
+            new = {
+                content: i
+                for i, content in enumerate(hashes)
+                if index.execute(known, [content]).fetchone() is None
+            }
+            (first,) = index.execute("SELECT coalesce(max(place) + 1, 0) FROM contents").fetchone()
+            with self._data.open("r+b") as file:
+                file.seek(4 * self.width * first)
+                file.write(vectors[list(new.values())].astype("<f4").tobytes())
+                file.flush()
+                os.fsync(file.fileno())
+            insert = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?)"
+            index.executemany(insert, [(h, first + i, None) for i, h in enumerate(new)])
+            index.executemany(insert, [(h, None, reason) for h, reason in refused])
+            index.executemany(
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)",
+                [(*state, content) for state, content in files],
+            )
+
+    def _row(self, query: str, *values: bytes | int) -> tuple | None:
+        with self._lock:
+            return self._index.execute(query, values).fetchone()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Inside, nobody else writes; at the end all of it is kept, after an error nothing."""
+        with self._lock:
+            self._index.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._index
+            except BaseException:
+                self._index.execute("ROLLBACK")
+                raise
+            self._index.execute("COMMIT")
+
+    def _damaged(self, what: str) -> FileFormatError:
+        return FileFormatError(
+            f"{self.folder}: damaged, {what}; delete this folder, it will be computed anew"
+        )
+
+
+class StoredVectors:
+    """Points that are rows of `Vectors`: read from disk when a batch asks for them."""
+
+    def __init__(self, vectors: Vectors, places: NDArray[np.int64]) -> None:
+        self._vectors, self._places = vectors, places
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, D)."""
+        return len(self._places), self._vectors.width
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The batch ``[B, D]``."""
+        return self._vectors.read(self._places[np.asarray(indices, np.int64)])
+
+
+def content_hash(content: bytes) -> bytes:
+    """16 bytes that stand for a content."""
+    return hashlib.blake2b(content, digest_size=16).digest()
