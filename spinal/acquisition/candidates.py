@@ -21,7 +21,7 @@ class Candidates:
     """N points that may be asked. A strategy names the fields that it ``needs``; others stay None.
 
     Shapes: N candidates, K posterior samples, C classes, D features, L points that are labelled
-    already, J random projections.
+    already.
 
     Parameters
     ----------
@@ -33,8 +33,11 @@ class Candidates:
     labelled_features
         Features ``[L, D]`` of the points that need not be asked again: labelled, or asked and not
         answered yet. L may be 0.
-    projections
-        Projected log-likelihoods of each point, ``[N, J]``; see `spinal.acquisition.frank_wolfe`.
+    variances
+        Variances ``[N, C]`` of the class probabilities over the posterior, where they are known
+        without samples.
+    log_density
+        How usual each point is, ``log p(z)`` as ``[N]``.
     ids
         Distinct whole numbers ``[N]`` that tell points apart; 0 to N - 1 by default. Chance, and so
         the breaking of ties, goes by them: the same points in another order give the same picks.
@@ -43,7 +46,8 @@ class Candidates:
     log_probs: Tensor | None = None
     features: Tensor | None = None
     labelled_features: Tensor | None = None
-    projections: Tensor | None = None
+    variances: Tensor | None = None
+    log_density: Tensor | None = None
     ids: Tensor | None = None
 
     def __len__(self) -> int:
@@ -97,7 +101,7 @@ def _check_array(name: str, array: Tensor) -> None:
     """Refuse an array of the wrong kind, shape, or content."""
     if not isinstance(array, Tensor):
         raise DataError(f"{name} is a {type(array).__name__}; give a torch tensor")
-    axes = 3 if name == "log_probs" else 2
+    axes = {"log_probs": 3, "log_density": 1}.get(name, 2)
     if name == "ids":
         if array.ndim != 1 or array.is_floating_point() or array.is_complex():
             raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: whole numbers")
@@ -105,8 +109,9 @@ def _check_array(name: str, array: Tensor) -> None:
             raise DataError("two candidates have the same id in ids")
         return
     if not array.is_floating_point() or array.ndim != axes:
+        plural = "axis" if axes == 1 else "axes"
         raise DataError(
-            f"{name} is {array.dtype} of shape {_shape(array)}; give {axes} axes, float"
+            f"{name} is {array.dtype} of shape {_shape(array)}; give {axes} {plural}, float"
         )
     if name == "log_probs":
         _check_log_probs(array)

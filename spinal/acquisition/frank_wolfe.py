@@ -19,44 +19,81 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spinal.acquisition.acquisition import Acquisition
-from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.candidates import Candidates, chunks
 from spinal.acquisition.ranking import argmax
+from spinal.acquisition.scores import entropy, mean_log_probs
 
 #: Added to squared norms, so that a point without a likelihood has a direction.
 _NORM = 1e-6
+#: The least log-probability: a sample may rule out what the mean does not.
+_LOWEST = -100.0
 #: A step that gains this small a part of the target's squared norm is rounding.
 _DONE = 1e-12
 
 
 @dataclass(frozen=True)
 class FrankWolfe(Acquisition):
-    r"""ACS-FW on given projections; :math:`O(N J)` for each point.
+    r"""ACS-FW, on the samples of any posterior; :math:`O(N J)` for each point.
 
-    ``b`` steps may come back to the same points, and so choose fewer than ``b``. The rest of the
-    batch is then chosen in the same way, to stand in for the points that are left.
+    Parameters
+    ----------
+    projections
+        J, the number of posterior samples that likelihoods are projected on; all, if there are
+        fewer. The mean :math:`p(c \mid x_n)` is that of all samples.
+    gamma
+        The weight of the entropy, :math:`\gamma`.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"projections"})
+    projections: int = 10
+    gamma: float = 0.7
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_probs"})
+
+    def __post_init__(self) -> None:
+        if self.projections < 1:
+            raise AcquisitionError(f"projections must be 1 or more, not {self.projections}")
+
+    @property
+    def compares_samples(self) -> bool:
+        return True
 
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
-        assert candidates.projections is not None
-        vectors_N_J = candidates.projections
-        left = torch.arange(len(vectors_N_J))
-        batch = left[:0]
-        while len(batch) < b:
-            vectors_n_J = (
-                vectors_N_J if not len(batch) else vectors_N_J[left.to(vectors_N_J.device)]
-            )
-            target_J = vectors_n_J.sum(0, dtype=torch.float64)
-            chosen, _, _ = frank_wolfe(vectors_n_J, target_J, b - len(batch), generator)
-            if not len(chosen):  # all that is left has no likelihood to speak of
-                chosen = torch.randperm(len(left), generator=generator)[: b - len(batch)]
-            batch = torch.cat([batch, left[chosen]])
-            rest = torch.ones(len(left), dtype=torch.bool)
-            rest[chosen] = False
-            left = left[rest]
-        return batch
+        assert candidates.log_probs is not None
+        return fill(project(candidates.log_probs, self.projections, self.gamma), b, generator)
+
+
+def project(log_probs_N_K_C: Tensor, projections: int, gamma: float) -> Tensor:
+    r"""The vectors :math:`\hat L_n`, ``[N, J]``, on the first J of K samples."""
+    parts = []
+    for part_n_K_C in chunks(log_probs_N_K_C):
+        mean_n_C = mean_log_probs(part_n_K_C)
+        log_n_J_C = part_n_K_C[:, :projections].clamp_min(_LOWEST)
+        expected_n_J = (log_n_J_C @ mean_n_C.exp().unsqueeze(2)).squeeze(2)
+        likelihood_n_J = expected_n_J + gamma * entropy(mean_n_C).unsqueeze(1)
+        parts.append(likelihood_n_J / likelihood_n_J.shape[1] ** 0.5)
+    return torch.cat(parts)
+
+
+def fill(vectors_N_J: Tensor, b: int, generator: torch.Generator) -> Tensor:
+    """Positions ``[b]`` of vectors that stand in for all, by as many steps of Frank-Wolfe.
+
+    Steps may come back to the same points, and so choose fewer. The rest of the batch is then
+    chosen in the same way, to stand in for the points that are left.
+    """
+    left = torch.arange(len(vectors_N_J))
+    batch = left[:0]
+    while len(batch) < b:
+        vectors_n_J = vectors_N_J if not len(batch) else vectors_N_J[left.to(vectors_N_J.device)]
+        target_J = vectors_n_J.sum(0, dtype=torch.float64)
+        chosen, _, _ = frank_wolfe(vectors_n_J, target_J, b - len(batch), generator)
+        if not len(chosen):  # all that is left has no likelihood to speak of
+            chosen = torch.randperm(len(left), generator=generator)[: b - len(batch)]
+        batch = torch.cat([batch, left[chosen]])
+        rest = torch.ones(len(left), dtype=torch.bool)
+        rest[chosen] = False
+        left = left[rest]
+    return batch
 
 
 def frank_wolfe(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
-from spinal.acquisition.scores import Score, bald, mean_std, variation_ratio_votes
+from spinal.acquisition.scores import COMPARING, Score
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Ranked(Acquisition):
 
     @property
     def compares_samples(self) -> bool:
-        return self.score in (bald, mean_std, variation_ratio_votes)
+        return self.score in COMPARING
 
     def __post_init__(self) -> None:
         if self.power is not None and not 0 <= self.power < float("inf"):
@@ -47,9 +47,7 @@ class Ranked(Acquisition):
         assert candidates.log_probs is not None
         scores_N = self.score(candidates.log_probs).cpu()
         if self.power is not None:
-            # Points with a score of 0 follow after all others, by chance: log 0 ties them.
-            log_N = torch.special.xlogy(torch.tensor(self.power, dtype=torch.float64), scores_N)
-            scores_N = log_N + gumbel(len(scores_N), generator)
+            scores_N = perturbed(scores_N, self.power, generator)
         return top(scores_N, b, generator)
 
 
@@ -68,6 +66,15 @@ def top(scores_N: Tensor, b: int, generator: torch.Generator) -> Tensor:
     shuffled = torch.randperm(len(scores_N), generator=generator)
     ranked = scores_N[shuffled].argsort(descending=True, stable=True)
     return shuffled[ranked[:b]]
+
+
+def perturbed(scores_N: Tensor, power: float, generator: torch.Generator) -> Tensor:
+    r""":math:`\beta \log s_n` with Gumbel noise: the order of draws in proportion to its exponent.
+
+    Points with a score of 0 follow after all others, by chance: log 0 ties them.
+    """
+    log_N = torch.special.xlogy(torch.tensor(power, dtype=torch.float64), scores_N)
+    return log_N + gumbel(len(scores_N), generator)
 
 
 def argmax(values_N: Tensor, generator: torch.Generator) -> int:

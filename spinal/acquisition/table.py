@@ -10,6 +10,7 @@ from typing import Any
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.badge import BADGE
 from spinal.acquisition.batchbald import BatchBALD
+from spinal.acquisition.density import DensityWeighted
 from spinal.acquisition.frank_wolfe import FrankWolfe
 from spinal.acquisition.kcenter import KCenter
 from spinal.acquisition.ranking import Random, Ranked
@@ -22,6 +23,7 @@ from spinal.acquisition.scores import (
     variation_ratio_votes,
 )
 from spinal.acquisition.typiclust import TypiClust
+from spinal.acquisition.variance import VarianceBALD
 from spinal.errors import suggestion
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
@@ -34,6 +36,10 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "bald": partial(Ranked, bald),
     "power-bald": partial(Ranked, bald, power=1.0),
     "batchbald": BatchBALD,
+    "variance-bald": VarianceBALD,
+    "power-variance-bald": partial(VarianceBALD, power=1.0),
+    "weighted-max-entropy": partial(DensityWeighted, max_entropy),
+    "weighted-variation-ratio": partial(DensityWeighted, variation_ratio),
     "acs-fw": FrankWolfe,
     "k-center": KCenter,
     "badge": BADGE,

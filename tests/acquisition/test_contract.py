@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -36,7 +36,8 @@ def candidates(
         log_probs=(2 * draw(n, k, c)).log_softmax(-1).to(dtype),
         features=draw(n, 5).to(dtype),
         labelled_features=draw(3, 5).to(dtype),
-        projections=draw(n, 7).to(dtype),
+        variances=0.1 * draw(n, c).square().to(dtype),
+        log_density=10 * draw(n).to(dtype),
         ids=torch.randperm(10 * n, generator=generator)[:n],
     )
 
@@ -117,7 +118,8 @@ def all_alike(n: int = 30) -> Candidates:
         one.log_probs.expand(n, -1, -1),
         one.features.expand(n, -1),
         one.labelled_features,
-        one.projections.expand(n, -1),
+        one.variances.expand(n, -1),
+        one.log_density.expand(n),
         torch.arange(n),
     )
 
@@ -134,8 +136,8 @@ def test_ties_are_broken_by_the_seed(name):
 def test_inputs_are_left_as_they_were(name):
     given, same = candidates(), candidates()
     pick(make_acquisition(name), given, 9)
-    for field in ("log_probs", "features", "labelled_features", "projections", "ids"):
-        assert torch.equal(getattr(given, field), getattr(same, field))
+    for field in fields(Candidates):
+        assert torch.equal(getattr(given, field.name), getattr(same, field.name))
 
 
 @every
@@ -181,6 +183,7 @@ def test_arrays_that_do_not_belong_together_are_refused():
     for changed, message in [
         (Candidates(given.log_probs, given.features[1:]), "39 rows"),
         (Candidates(features=given.features, labelled_features=torch.zeros(2, 9)), "5 features"),
+        (Candidates(given.log_probs, log_density=given.features), "give 1 axis"),
         (Candidates(given.log_probs, ids=torch.zeros(40).long()), "same id"),
         (Candidates(given.log_probs, ids=torch.rand(40)), "whole numbers"),
     ]:

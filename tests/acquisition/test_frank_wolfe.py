@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import scipy.optimize
 import torch
 from torch import Tensor
 
-from spinal.acquisition import Candidates, make_acquisition
-from spinal.acquisition.frank_wolfe import frank_wolfe
+from spinal.acquisition import AcquisitionError, Candidates, make_acquisition
+from spinal.acquisition.frank_wolfe import fill, frank_wolfe, project
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -131,12 +132,31 @@ def test_projections_of_linear_regression_choose_as_its_closed_form_does():
 
 def test_the_batch_is_full_even_if_a_few_points_say_it_all():
     vectors = draw(100, 2)  # three points at most are needed for two numbers
-    chosen = make_acquisition("acs-fw").select(Candidates(projections=vectors), 40, seeded())
-    assert len(set(chosen.tolist())) == 40
+    assert len(set(fill(vectors, 40, seeded()).tolist())) == 40
 
 
 @pytest.mark.parametrize("vectors", [torch.zeros(20, 3), torch.eye(3).repeat(8, 1)[:20] * 1e-9])
 def test_points_without_likelihood_are_chosen_at_random(vectors):
-    acquisition = make_acquisition("acs-fw")
-    chosen = acquisition.select(Candidates(projections=vectors), 7, seeded())
-    assert len(set(chosen.tolist())) == 7
+    batches = {tuple(fill(vectors, 7, seeded(seed)).tolist()) for seed in range(5)}
+    assert all(len(set(batch)) == 7 for batch in batches)
+    assert len(batches) == 5
+
+
+def test_projections_are_expected_log_likelihoods_by_their_definition():
+    log_probs = torch.randn(5, 6, 3, generator=seeded(), dtype=torch.float64).log_softmax(2)
+    found = project(log_probs, 4, gamma=0.7)
+    for n in range(5):
+        mean = [sum(log_probs[n, k, c].exp().item() for k in range(6)) / 6 for c in range(3)]
+        entropy = -sum(p * math.log(p) for p in mean)
+        for j in range(4):
+            expected = sum(mean[c] * log_probs[n, j, c].item() for c in range(3)) + 0.7 * entropy
+            assert found[n, j].item() == pytest.approx(expected / 2)
+
+
+def test_fewer_samples_than_projections_are_enough_and_impossible_classes_are_borne():
+    log_probs = torch.tensor([[[0.0, -torch.inf], [-torch.inf, 0.0]]]).expand(9, -1, -1)
+    assert project(log_probs, 10, gamma=0.7).shape == (9, 2)
+    chosen = make_acquisition("acs-fw").select(Candidates(log_probs), 4, seeded())
+    assert len(set(chosen.tolist())) == 4
+    with pytest.raises(AcquisitionError, match="1 or more"):
+        make_acquisition("acs-fw", projections=0)

@@ -1,0 +1,58 @@
+"""Scores weighted by how usual a point is: unsure, and like many others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.ranking import top
+from spinal.acquisition.scores import COMPARING, Score
+
+
+@dataclass(frozen=True)
+class DensityWeighted(Acquisition):
+    r"""The ``b`` highest of :math:`s_n \cdot (\mathrm{rank}\, p(z_n) / N)^\beta`.
+
+    A reading of the paper's remark that the output of the SPN serves "to calculate the weights by
+    which the acquisition function are multiplied", of which it says no more. What the roots of an
+    SPN give, beside the class probabilities that the score is made of, is their sum, the density
+    :math:`p(z)`. As a weight it keeps outliers from being asked for being odd (information density;
+    Settles and Craven, 2008). Its rank among the candidates, from 1 to N, is taken, since densities
+    over a hundred features differ by hundreds of nats, beside which no score would count.
+
+    The other reading, the probability of the most probable class as the weight, would favour what
+    the score is there to avoid.
+
+    Parameters
+    ----------
+    score
+        One of `spinal.acquisition.scores`.
+    strength
+        :math:`\beta`; with 0 the density does not count.
+    """
+
+    score: Score
+    strength: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "log_density"})
+
+    @property
+    def compares_samples(self) -> bool:
+        return self.score in COMPARING
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength < float("inf"):
+            raise AcquisitionError(f"strength must be a number from 0 up, not {self.strength}")
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        assert candidates.log_probs is not None
+        assert candidates.log_density is not None
+        scores_N = self.score(candidates.log_probs).cpu()
+        ranks_N = torch.from_numpy(rankdata(candidates.log_density.cpu().numpy()))
+        return top(scores_N * (ranks_N / len(ranks_N)) ** self.strength, b, generator)
