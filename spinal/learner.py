@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from spinal import networks
-from spinal.acquisition import Candidates, make_acquisition
+from spinal.acquisition import Acquisition, Candidates, make_acquisition
 from spinal.acquisition.scores import max_entropy
 from spinal.data import Points, Pool, as_points
 from spinal.errors import FileFormatError, SpinalError
@@ -152,8 +152,8 @@ class ActiveLearner:
             self.posterior = posterior
         else:
             self.posterior = found.posterior(**(posterior or {}))
-        if self.acquisition.compares_samples:
-            self.posterior.compare_samples()
+        _check_match(self.posterior, self.acquisition)
+        self.posterior.train_like(self.settings.training, validation, self.settings.retrain)
         if isinstance(network, str):
             network = build_network(
                 network,
@@ -394,6 +394,11 @@ class ActiveLearner:
                 log_probs = self.posterior.log_probs(view, seed=self._round_seed(_SAMPLES))
                 density = self.posterior.log_density(view)
             arrays["log_probs"] = log_probs
+        if "log_density" in needs and density is not None:
+            arrays["log_density"] = density
+        if "variances" in needs:
+            with self._timed("scoring"):
+                arrays["variances"] = self.posterior.variances(view)
         if "features" in needs:
             arrays["features"] = view.features
         if "labelled_features" in needs:
@@ -452,6 +457,18 @@ class _Features:
             raise SpinalError("a view of no points")
         rows = torch.from_numpy(self._row[indices])
         return View(self.network, self.points, indices, self._known[rows])
+
+
+def _check_match(posterior: Posterior, acquisition: Acquisition) -> None:
+    """Refuse, before anything is trained, an acquisition function that would go unserved."""
+    lacking = acquisition.needs - posterior.provides - {"features", "labelled_features"}
+    if lacking:
+        raise SpinalError(
+            f"{type(posterior).__name__} has no {' or '.join(sorted(lacking))}, which this "
+            "acquisition function goes by: choose another, or method 'spn-cnn'"
+        )
+    if acquisition.compares_samples:
+        posterior.compare_samples()
 
 
 def _mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spinal.errors import SpinalError, suggestion
-from spinal.posteriors import SPN, Deterministic, MCDropout, Posterior
+from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, NeuralLinear, Posterior
 
 
 @dataclass(frozen=True)
@@ -27,21 +27,34 @@ class Method:
 
 
 _UNCERTAINTY = ("max-entropy", "variation-ratio", "margin")
+_OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald")
 
 METHODS: dict[str, Method] = {
     "spn-cnn": Method(
-        SPN, "max-entropy", (*_UNCERTAINTY, "bald", "power-bald"),
+        SPN, "max-entropy",
+        (*_UNCERTAINTY, "weighted-max-entropy", "weighted-variation-ratio", "bald", "power-bald"),
         "an SPN on the network's features assesses and predicts (the paper's method)",
     ),
     "spn-batchbald": Method(
         SPN, "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, by dropping features"
     ),
+    "spn-variance": Method(
+        SPN, "power-variance-bald", ("power-variance-bald", "variance-bald"),
+        "BALD by the SPN's closed-form dropout variance, a batch kept diverse by chance",
+    ),
     "mc-dropout": Method(
-        MCDropout, "max-entropy",
-        (*_UNCERTAINTY, "variation-ratio-votes", "mean-std", "bald", "power-bald"),
+        MCDropout, "max-entropy", (*_UNCERTAINTY, *_OVER_SAMPLES),
         "the network with its dropout left on, K = 100 times",
     ),
     "batchbald": Method(MCDropout, "batchbald", ("batchbald",), "BatchBALD on MC Dropout"),
+    "ensemble": Method(
+        Ensemble, "max-entropy", (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
+        "five networks, trained from different seeds",
+    ),
+    "bayesian-batch": Method(
+        NeuralLinear, "acs-fw", ("acs-fw",),
+        "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
+    ),
     "deterministic": Method(
         Deterministic, "max-entropy", _UNCERTAINTY, "the network's own softmax outputs"
     ),

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,10 @@ from torch import Tensor
 
 from spinal.data import Points
 from spinal.errors import SpinalError
-from spinal.networks import Network
+from spinal.networks import Network, TrainSettings
+
+#: Points and labels that the best weights of a network are chosen by.
+Validation = tuple[NDArray, NDArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +45,12 @@ class Posterior(ABC):
 
     A posterior is fitted after the network, on the labelled points, and is then asked for any
     others. All chance comes from ``seed``.
+
+    Attributes:
+        provides: what it can tell of points, as names of fields of `spinal.acquisition.Candidates`.
     """
+
+    provides: ClassVar[frozenset[str]] = frozenset({"log_probs"})
 
     @abstractmethod
     def fit(
@@ -79,9 +88,21 @@ class Posterior(ABC):
             f"{type(self).__name__} has a single sample; this acquisition function compares several"
         )
 
+    def train_like(  # noqa: B027  most train no networks
+        self,
+        training: TrainSettings,
+        validation: Validation | None,
+        retrain: Literal["scratch", "continue"],
+    ) -> None:
+        """Be told how the learner trains its network, so that more can be trained in that way."""
+
     def log_density(self, view: View) -> Tensor | None:
         """How usual each point is, ``log p(z)`` as ``[N]``; None if the posterior cannot tell."""
         return None
+
+    def variances(self, view: View) -> Tensor:
+        """Variances of the class probabilities ``[N, C]``, where they are known without samples."""
+        raise SpinalError(f"{type(self).__name__} has no variances in closed form")
 
     def save(self, folder: Path) -> None:  # noqa: B027  most have nothing of their own to keep
         """Keep what `fit` learnt in files of ``folder``."""

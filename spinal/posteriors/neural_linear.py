@@ -1,0 +1,173 @@
+r"""The model of Bayesian Batch: a mean-field Gaussian last layer on the network's features.
+
+Pinsler et al., 2019. A dense layer of 32 units and a ReLU make :math:`h(z)` of the features; each
+weight of the last layer has a normal distribution in the place of a value:
+
+.. math::
+    p(y \mid z, \theta) = \mathrm{softmax}(\theta^\top [h(z), 1]), \qquad
+    q(\theta) = \prod_i \mathcal N(\theta_i \mid \mu_i, \mathrm{softplus}(\rho_i)^2).
+
+Fitting maximises the evidence lower bound, divided by the number N of labelled points:
+
+.. math::
+    \tfrac1N \sum_n \mathbb E_q \log p(y_n \mid z_n, \theta) - \tfrac1N \mathrm{KL}(q \,\|\, p),
+    \qquad p(\theta) = \mathcal N(0, 2 / C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
+from torch.nn.functional import cross_entropy, softplus
+
+from spinal.files import read_tensors, write_tensors
+from spinal.networks.network import derived_seed, seeded
+from spinal.posteriors.posterior import Posterior, View
+
+_FILE, _FORMAT = "neural-linear.safetensors", "spinal.neural-linear/1"
+#: Points at a time: for each there are K x C logits.
+_CHUNK = 2048
+
+
+class MeanFieldHead(nn.Module):
+    """Features to logits by a dense layer, a ReLU, and a last layer that is uncertain.
+
+    Args:
+        features: F.
+        hidden: H, the units of the dense layer.
+        classes: C.
+        scale: factor on the features.
+    """
+
+    scale: Tensor
+
+    def __init__(self, features: int, hidden: int, classes: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.tensor(scale))
+        self.dense = nn.Linear(features, hidden)
+        # The last row is that of the biases.
+        self.mean = nn.Parameter(0.05 * torch.randn(hidden + 1, classes))
+        self.rho = nn.Parameter(-4 + 0.05 * torch.randn(hidden + 1, classes))
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """``h(z)``, ``[N, H]``."""
+        return self.dense(self.scale * z).relu()
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Logits ``[N, C]``, drawn anew for each point.
+
+        They are normal for normal weights: drawing them, not the weights, makes for gradients with
+        less noise (local reparametrisation; Kingma et al., 2015).
+        """
+        h, variance = self.hidden(z), softplus(self.rho).square()
+        mean_N_C = h @ self.mean[:-1] + self.mean[-1]
+        variance_N_C = h.square() @ variance[:-1] + variance[-1]
+        return mean_N_C + variance_N_C.sqrt() * torch.randn_like(mean_N_C)
+
+    def divergence(self) -> Tensor:
+        """KL(q || p), in nats."""
+        q = Normal(self.mean, softplus(self.rho))
+        return kl_divergence(q, Normal(0.0, (2 / self.mean.shape[1]) ** 0.5)).sum()
+
+    def sample(self, samples: int, generator: torch.Generator) -> Tensor:
+        """Last layers, ``[K, H + 1, C]``."""
+        noise = torch.randn(samples, *self.mean.shape, generator=generator)
+        return self.mean + softplus(self.rho) * noise
+
+
+@dataclass
+class NeuralLinear(Posterior):
+    """K last layers drawn from a mean-field posterior, each the same for every point.
+
+    The two layers are fitted to the features as they are, so that the network is the one that every
+    other method has, too; its authors train all of it by this bound. Settings are theirs: on MNIST
+    and Fashion-MNIST, 20 to 200 labels, accuracy is within 2 % of the network's own head.
+
+    Attributes:
+        samples: K.
+        hidden: units of the dense layer before the last.
+        learning_rate: at the start; it falls to a hundredth along half a cosine.
+        epochs: passes over the labelled points, which are
+        batch_size: at a time; all of them, if there are fewer.
+        weight_decay: of the dense layer.
+    """
+
+    samples: int = 100
+    hidden: int = 32
+    learning_rate: float = 1e-3
+    epochs: int = 250
+    batch_size: int = 256
+    weight_decay: float = 5e-4
+    head: MeanFieldHead | None = field(default=None, init=False, repr=False)
+
+    def compare_samples(self) -> None:
+        """There are always K of them."""
+
+    def fit(
+        self,
+        labelled: View,
+        labels: Tensor,
+        classes: int,
+        *,
+        seed: int,
+        on_step: Callable[[int, int, float], None] | None = None,
+    ) -> None:
+        z, n = labelled.features, len(labels)
+        scale = float(z.square().mean().clamp_min(1e-12).rsqrt())  # to a mean square of 1
+        batches = -(-n // self.batch_size)
+        steps = self.epochs * batches
+        with seeded(derived_seed(seed, 0)):
+            head = MeanFieldHead(z.shape[1], self.hidden, classes, scale)
+            groups: list[dict[str, Any]] = [
+                {"params": [head.dense.weight], "weight_decay": self.weight_decay},
+                {"params": [head.dense.bias, head.mean, head.rho], "weight_decay": 0.0},
+            ]
+            optimiser = torch.optim.AdamW(groups, lr=self.learning_rate)
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+                optimiser, steps, self.learning_rate / 100
+            )
+            for step in range(steps):
+                if step % batches == 0:
+                    epoch = torch.randperm(n).tensor_split(batches)
+                rows = epoch[step % batches]
+                loss = cross_entropy(head(z[rows]), labels[rows]) + head.divergence() / n
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+                if on_step is not None:
+                    on_step(step + 1, steps, float(loss.detach()))
+        self.head = head
+
+    @torch.no_grad()
+    def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
+        """``log_probs_N_K_C``; predictions are averages over the same K, so ``samples`` is idle."""
+        head = self._fitted()
+        theta_K_H_C = head.sample(self.samples, torch.Generator().manual_seed(seed))
+        weights_H_KC = theta_K_H_C[:, :-1].transpose(0, 1).flatten(1)
+        bias_K_C = theta_K_H_C[:, -1]
+        parts = []
+        for z in view.features.split(_CHUNK):
+            logits_n_K_C = (head.hidden(z) @ weights_H_KC).view(len(z), *bias_K_C.shape)
+            parts.append(logits_n_K_C.add_(bias_K_C).log_softmax(2))
+        return torch.cat(parts)
+
+    def save(self, folder: Path) -> None:
+        write_tensors(folder / _FILE, self._fitted().state_dict(), _FORMAT, {})
+
+    def load(self, folder: Path) -> None:
+        _, tensors = read_tensors(folder / _FILE, _FORMAT)
+        hidden, features = tensors["dense.weight"].shape
+        self.head = MeanFieldHead(features, hidden, tensors["mean"].shape[1])
+        self.head.load_state_dict(tensors)
+
+    def _fitted(self) -> MeanFieldHead:
+        if self.head is None:
+            raise RuntimeError("the last layer has not been fitted yet")
+        return self.head
