@@ -136,18 +136,18 @@ def _timm(model: str, weights: Path | None) -> tuple[Trunk, int, Image.Resamplin
     try:
         import timm
         import timm.data
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # a torchvision for another torch raises those
         raise BackboneError(
             f"timm:{model} needs the package timm: pip install 'spinal[timm]' ({error})"
         ) from error
+    if not timm.is_model(model):
+        raise BackboneError(f"timm has no model {model!r}: {suggestion(model, timm.list_models())}")
     try:
         network = timm.create_model(model, pretrained=weights is None, num_classes=0)
-    except Exception as error:  # unknown models, and what a download can fail of
-        near = suggestion(model, timm.list_models())
-        hint = near if near.startswith("did") and model not in near else "is there a connection?"
+    except Exception as error:  # a download can fail in many ways
         raise BackboneError(
-            f"timm:{model}: {str(error).splitlines()[0]} ({hint} "
-            "Without one, give its weights as a safetensors file)"
+            f"timm:{model}: its weights cannot be had ({str(error).splitlines()[0]}); "
+            "without a connection, give them as a safetensors file"
         ) from error
     if weights is not None:
         # The weights of its classifier, which is not there, may be left over.

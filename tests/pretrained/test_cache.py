@@ -176,7 +176,7 @@ def test_survives_being_killed(tmp_path: Path, photographs: list[Path], pixels: 
     expected = pixels.compute([Image.open(path) for path in many])
     generator = np.random.default_rng(0)
     found = 0
-    for _ in range(4):
+    for _ in range(3):
         process = subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE
         )
