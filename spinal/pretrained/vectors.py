@@ -103,6 +103,11 @@ class Vectors:
         )
         return None if row is None else Entry(*row)
 
+    def places(self, contents: Iterable[bytes]) -> NDArray[np.int64]:
+        """The rows ``[N]`` of contents; -1 where there is none."""
+        found = (self.find(content) for content in contents)
+        return np.array([-1 if e is None or e.place is None else e.place for e in found], np.int64)
+
     def read(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """The vectors ``[N, D]`` in these rows."""
         if not len(places):
