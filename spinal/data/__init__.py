@@ -1,26 +1,31 @@
 """Datasets, image folders, splits, and the pool of labelled and unlabelled points."""
 
-from spinal.data.datasets import (
-    Dataset,
-    DatasetRow,
-    dataset_names,
-    list_datasets,
-    load_dataset,
-)
-from spinal.data.folders import load_csv, load_folder
-from spinal.data.images import ImageFiles
-from spinal.data.points import (
-    UNLABELLED,
-    ArrayPoints,
-    LabelledPoints,
-    Points,
-    Skipped,
-    as_points,
-    from_arrays,
-    iter_batches,
-)
-from spinal.data.pool import Pool
-from spinal.data.splits import Splits, make_splits
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinal.data.datasets import (
+        Dataset,
+        DatasetRow,
+        dataset_names,
+        list_datasets,
+        load_dataset,
+    )
+    from spinal.data.folders import load_csv, load_folder
+    from spinal.data.images import ImageFiles
+    from spinal.data.points import (
+        UNLABELLED,
+        ArrayPoints,
+        LabelledPoints,
+        Points,
+        Skipped,
+        as_points,
+        from_arrays,
+        iter_batches,
+    )
+    from spinal.data.pool import Pool
+    from spinal.data.splits import Splits, make_splits
 
 __all__ = [
     "UNLABELLED",
@@ -43,3 +48,34 @@ __all__ = [
     "load_folder",
     "make_splits",
 ]
+
+_HOMES = {
+    "UNLABELLED": "spinal.data.points",
+    "ArrayPoints": "spinal.data.points",
+    "Dataset": "spinal.data.datasets",
+    "DatasetRow": "spinal.data.datasets",
+    "ImageFiles": "spinal.data.images",
+    "LabelledPoints": "spinal.data.points",
+    "Points": "spinal.data.points",
+    "Pool": "spinal.data.pool",
+    "Skipped": "spinal.data.points",
+    "Splits": "spinal.data.splits",
+    "as_points": "spinal.data.points",
+    "dataset_names": "spinal.data.datasets",
+    "from_arrays": "spinal.data.points",
+    "iter_batches": "spinal.data.points",
+    "list_datasets": "spinal.data.datasets",
+    "load_csv": "spinal.data.folders",
+    "load_dataset": "spinal.data.datasets",
+    "load_folder": "spinal.data.folders",
+    "make_splits": "spinal.data.splits",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: whoever needs images alone need not wait for scikit-learn and torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'spinal.data' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
