@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from spinal.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextmanager
@@ -36,6 +37,8 @@ def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], kind: str, header: Mapping[str, Any]
 ) -> None:
     """Write a safetensors file of ours: ``kind`` and ``header``, as JSON, go into its head."""
+    from safetensors.torch import save_file  # text files do not wait for torch
+
     # Copies, so that weights that are used twice are written twice.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
     with replacing(path) as partial:
