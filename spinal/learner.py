@@ -396,9 +396,9 @@ class ActiveLearner:
             arrays["log_probs"] = log_probs
         if "log_density" in needs and density is not None:
             arrays["log_density"] = density
-        if "variances" in needs:
+        if "moments" in needs:
             with self._timed("scoring"):
-                arrays["variances"] = self.posterior.variances(view)
+                arrays["moments"] = self.posterior.moments(view)
         if "features" in needs:
             arrays["features"] = view.features
         if "labelled_features" in needs:

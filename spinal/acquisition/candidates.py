@@ -33,9 +33,9 @@ class Candidates:
     labelled_features
         Features ``[L, D]`` of the points that need not be asked again: labelled, or asked and not
         answered yet. L may be 0.
-    variances
-        Variances ``[N, C]`` of the class probabilities over the posterior, where they are known
-        without samples.
+    moments
+        Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior, where
+        they are known without samples.
     log_density
         How usual each point is, ``log p(z)`` as ``[N]``.
     ids
@@ -46,7 +46,7 @@ class Candidates:
     log_probs: Tensor | None = None
     features: Tensor | None = None
     labelled_features: Tensor | None = None
-    variances: Tensor | None = None
+    moments: Tensor | None = None
     log_density: Tensor | None = None
     ids: Tensor | None = None
 
@@ -101,7 +101,7 @@ def _check_array(name: str, array: Tensor) -> None:
     """Refuse an array of the wrong kind, shape, or content."""
     if not isinstance(array, Tensor):
         raise DataError(f"{name} is a {type(array).__name__}; give a torch tensor")
-    axes = {"log_probs": 3, "log_density": 1}.get(name, 2)
+    axes = {"log_probs": 3, "moments": 3, "log_density": 1}.get(name, 2)
     if name == "ids":
         if array.ndim != 1 or array.is_floating_point() or array.is_complex():
             raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: whole numbers")

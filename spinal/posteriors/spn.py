@@ -36,7 +36,7 @@ class SPN(Posterior):
         dropout: the rate of those drops; the recipe's ``leaf_dropout``, if not given.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"log_probs", "log_density", "variances"})
+    provides: ClassVar[frozenset[str]] = frozenset({"log_probs", "log_density", "moments"})
 
     recipe: Recipe = field(default_factory=Recipe)
     grid: tuple[int, int] | None = None
@@ -83,9 +83,9 @@ class SPN(Posterior):
         values = self._values(view)
         return (values.by_class.logsumexp(1) + values.common).to(values.by_class.dtype)
 
-    def variances(self, view: View) -> Tensor:
-        """By dropping features, as ``masks`` do: in one pass, but far too small (right in rank)."""
-        return self._fitted().dropout_posterior(view.features, self.dropout)[1]
+    def moments(self, view: View) -> Tensor:
+        """Over features dropped as ``masks`` drop them, roughly: see `spinal.circuits.dropout`."""
+        return torch.stack(self._fitted().dropout_posterior(view.features, self.dropout), dim=1)
 
     def save(self, folder: Path) -> None:
         self._fitted().save(folder / "spn.safetensors")

@@ -36,7 +36,7 @@ def candidates(
         log_probs=(2 * draw(n, k, c)).log_softmax(-1).to(dtype),
         features=draw(n, 5).to(dtype),
         labelled_features=draw(3, 5).to(dtype),
-        variances=0.1 * draw(n, c).square().to(dtype),
+        moments=draw(n, 2, c).square().to(dtype),
         log_density=10 * draw(n).to(dtype),
         ids=torch.randperm(10 * n, generator=generator)[:n],
     )
@@ -118,7 +118,7 @@ def all_alike(n: int = 30) -> Candidates:
         one.log_probs.expand(n, -1, -1),
         one.features.expand(n, -1),
         one.labelled_features,
-        one.variances.expand(n, -1),
+        one.moments.expand(n, -1, -1),
         one.log_density.expand(n),
         torch.arange(n),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,25 @@ import torch
 
 from spinal.circuits import FitSettings, Recipe
 from spinal.data import as_points
-from spinal.networks import build_network, compute_features, predict_logits
-from spinal.posteriors import SPN, Deterministic, MCDropout, Posterior, View
+from spinal.errors import SpinalError
+from spinal.networks import TrainSettings, build_network, compute_features, predict_logits
+from spinal.posteriors import (
+    SPN,
+    Deterministic,
+    Ensemble,
+    MCDropout,
+    NeuralLinear,
+    Posterior,
+    View,
+)
 
 QUICK = Recipe(sums=(4, 4), fit=FitSettings(steps=30))
+TRAINING = TrainSettings(min_steps=20, max_steps=20)
 POSTERIORS = {
     "deterministic": Deterministic,
     "mc-dropout": lambda: MCDropout(samples=8),
+    "neural-linear": lambda: NeuralLinear(samples=8, epochs=30),
+    "ensemble": lambda: Ensemble(members=3, training=TRAINING),
     "spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
 }
@@ -52,7 +65,8 @@ def test_samples_repeat_with_their_seed(posterior: Posterior) -> None:
     view, _ = make_view(seed=1)
     assert torch.equal(posterior.log_probs(view, seed=3), posterior.log_probs(view, seed=3))
     k = posterior.log_probs(view, samples=False).shape[1]
-    assert k == (8 if isinstance(posterior, MCDropout) else 1)
+    expected = getattr(posterior, "samples", getattr(posterior, "members", 1))
+    assert k == expected
 
 
 def test_samples_are_one_model_for_all_points(posterior: Posterior) -> None:
@@ -61,11 +75,31 @@ def test_samples_are_one_model_for_all_points(posterior: Posterior) -> None:
     torch.testing.assert_close(posterior.log_probs(view)[7:9], posterior.log_probs(part))
 
 
+def test_the_same_seed_learns_the_same(posterior: Posterior) -> None:
+    view, y = make_view()
+    expected = posterior.log_probs(view, seed=1)
+    torch.manual_seed(99)  # which nothing may depend on
+    posterior.fit(view, y, 3, seed=0)
+    assert torch.equal(posterior.log_probs(view, seed=1), expected)
+
+
+def test_it_tells_what_it_provides_and_no_more(posterior: Posterior) -> None:
+    view, _ = make_view(seed=1)
+    assert (posterior.log_density(view) is not None) == ("log_density" in posterior.provides)
+    if "moments" in posterior.provides:
+        mean, variance = posterior.moments(view).unbind(1)
+        torch.testing.assert_close(mean.sum(1), torch.ones(40), atol=1e-4, rtol=0)
+        assert (variance >= 0).all()
+    else:
+        with pytest.raises(SpinalError, match="no moments"):
+            posterior.moments(view)
+
+
 def test_it_comes_back_from_disk(posterior: Posterior, tmp_path: Path) -> None:
     view, _ = make_view(seed=1)
     expected = posterior.log_probs(view, seed=1)
     posterior.save(tmp_path)
-    names = [n for n in ("recipe", "masks", "dropout", "samples") if hasattr(posterior, n)]
+    names = [field.name for field in dataclasses.fields(posterior) if field.init]
     again = type(posterior)(**{name: getattr(posterior, name) for name in names})
     again.load(tmp_path)
     assert torch.equal(again.log_probs(view, seed=1), expected)
