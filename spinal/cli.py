@@ -103,7 +103,8 @@ def run(
         typer.Argument(help="Names (`spinal protocols`) or TOML files.", metavar="PROTOCOL..."),
     ],
     method: Annotated[
-        list[str] | None, typer.Option(help="May be repeated. [default: spn-cnn]")
+        list[str] | None,
+        typer.Option(help="May be repeated; `all` for all of them. [default: spn-cnn]"),
     ] = None,
     acquisition: Annotated[
         list[str] | None, typer.Option(help="May be repeated. [default: the method's own]")

@@ -12,7 +12,7 @@ from spinal.errors import SpinalError
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
 from spinal.experiments.runs import Run, execute
-from spinal.methods import find_method
+from spinal.methods import METHODS, find_method
 
 
 def make_runs(
@@ -24,13 +24,15 @@ def make_runs(
 ) -> list[Run]:
     """All combinations that make sense, seed by seed, so that comparisons fill up evenly.
 
-    Without acquisition functions, each method takes its own. A method that has no choice (Random)
-    occurs once.
+    The method ``all`` stands for all of them. Without acquisition functions, each method takes its
+    own. A method that has no choice (Random) occurs once.
 
     Raises:
         SpinalError: for a method or an acquisition function that does not exist.
     """
     runs = []
+    if "all" in methods:
+        methods = list(METHODS)
     for seed in seeds:
         for protocol in protocols:
             for method in methods:
