@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,7 @@ from spinal.data import Points, as_points, iter_batches
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label import standalone
-from spinal.learner import ActiveLearner
-from spinal.networks import Network
-from spinal.posteriors import SPN
+from spinal.networks import Network, compute_features
 from spinal.pretrained import Backbone, load_backbone
 from spinal.pretrained.catalogue import is_own_code
 
@@ -52,24 +51,28 @@ class ImageClassifier:
         return self.module.classes
 
     @classmethod
-    def from_learner(cls, learner: ActiveLearner, backbone: Backbone) -> ImageClassifier:
+    def restate(
+        cls, network: Network, circuit: Circuit, classes: Sequence[str], backbone: Backbone
+    ) -> ImageClassifier:
         """The classifier of a learner that was fitted on features of the backbone.
 
         Raises:
-            ExportError: if it is not one dense layer and an SPN, or does not agree with the
-                learner.
+            ExportError: if the network is not one dense layer on them, or the restated classifier
+                does not say the same.
         """
-        posterior = learner.posterior
-        if not isinstance(posterior, SPN) or posterior.circuit is None:
-            raise ExportError("only the SPN of a learner that was fitted can be exported")
-        tensors = {**_dense(learner.network), **restated(posterior.circuit)}
-        module = standalone.Classifier(tensors, learner.pool.classes, _described(backbone))
+        tensors = {**_dense(network), **restated(circuit)}
+        module = standalone.Classifier(tensors, classes, _described(backbone))
         classifier = cls(backbone, module)
-        some = np.linspace(0, len(learner.pool.points) - 1, 64).astype(np.int64)
-        features = learner.pool.points[np.unique(some)]
-        _check_equal(
-            classifier.predict(features)[0], learner.predict_proba(features), "the learner"
-        )
+        if (len(module.mean), circuit.classes) != (backbone.features, len(classes)):
+            raise ExportError(
+                f"a model of {circuit.classes} classes on {len(module.mean)} features, but "
+                f"{backbone.name} has {backbone.features}, and there are {len(classes)} classes"
+            )
+        noise = torch.randn(64, backbone.features, generator=torch.Generator().manual_seed(0))
+        features = (module.mean + module.std * noise).numpy()
+        with torch.no_grad():
+            expected = circuit.log_posterior(compute_features(network, features)).exp().numpy()
+        _check_equal(classifier.predict(features)[0], expected, "the model")
         return classifier
 
     def predict(
