@@ -14,6 +14,10 @@ LEASE = 600.0
 #: Questions kept for testing that may run ahead of their share while no other question is ready.
 AHEAD = 10
 
+#: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
+#: without a label; it is for testing; there was nothing better.
+REASONS = ("uncertain", "new", "coverage", "holdout", "random")
+
 #: Images ``i`` that a person, the only parameter, may be asked.
 _FREE = """
     i.label IS NULL AND NOT i.disputed AND i.problem IS NULL

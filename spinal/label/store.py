@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,19 @@ class Store:
             "SELECT id, path, label, holdout FROM images WHERE label IS NOT NULL ORDER BY path"
         )
 
+    def unanswered(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The paths of those images that can be shown, about which nobody has said anything.
+
+        Images that are kept for testing are left out.
+        """
+        rows = self._database.all(
+            "SELECT id, path FROM images WHERE id IN (SELECT value FROM json_each(?)) "
+            "AND problem IS NULL AND NOT holdout AND NOT EXISTS "
+            "(SELECT 1 FROM answers a WHERE a.image = images.id AND a.undone IS NULL)",
+            json.dumps(list(numbers)),
+        )
+        return {row["id"]: row["path"] for row in rows}
+
     # Answers
 
     def answer(
@@ -204,6 +218,13 @@ class Store:
         return self._database.all(
             "SELECT a.*, i.path FROM answers a JOIN images i ON i.id = a.image ORDER BY a.id"
         )
+
+    def answered_as(self, reason: str) -> set[int]:
+        """Images that have an answer, not taken back, for this reason."""
+        rows = self._database.all(
+            "SELECT DISTINCT image FROM answers WHERE reason = ? AND undone IS NULL", reason
+        )
+        return {row["image"] for row in rows}
 
     def disagreements(self) -> list[sqlite3.Row]:
         """What people say about images they disagree on, as ``image, path, person, label, at``."""

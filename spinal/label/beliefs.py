@@ -1,0 +1,74 @@
+"""What a round of the model believes about all images: one file, and the views of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinal.errors import FileFormatError
+from spinal.files import replacing
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """N images with features, C classes, M labelled images that were assessed by cross-validation.
+
+    Attributes:
+        round: of the model.
+        images: numbers of the images, ascending, ``[N]``.
+        probs: class probabilities, ``[N, C]``.
+        log_density: how usual each image is, ``[N]``: low for what is unlike the labelled.
+        checked: numbers of labelled images, ``[M]``.
+        checked_probs: class probabilities of these by models that were not told their labels,
+            ``[M, C]``.
+    """
+
+    round: int
+    images: NDArray[np.int64]
+    probs: NDArray[np.float32]
+    log_density: NDArray[np.float32]
+    checked: NDArray[np.int64]
+    checked_probs: NDArray[np.float32]
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        with replacing(path) as partial, partial.open("wb") as file:
+            np.savez(file, **vars(self))
+
+    @classmethod
+    def load(cls, path: Path) -> Beliefs:
+        """Read what `save` wrote. Nothing is unpickled."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS))
+        except (OSError, ValueError, KeyError) as error:
+            raise FileFormatError(f"{path}: damaged ({error})") from error
+
+    def row(self, image: int) -> int | None:
+        """Where an image stands in the arrays; None if the round does not know it."""
+        row = int(np.searchsorted(self.images, image))
+        return row if row < len(self.images) and self.images[row] == image else None
+
+    def about(self, image: int) -> dict[str, Any] | None:
+        """The class probabilities of an image, and the share of images that are less usual."""
+        row = self.row(image)
+        if row is None:
+            return None
+        unusual = float((self.log_density < self.log_density[row]).mean())
+        return {"probs": [round(float(p), 4) for p in self.probs[row]], "density_rank": unusual}
+
+    def surest(self, label: int) -> NDArray[np.int64]:
+        """Rows of the images that are believed to be of a class, the surest first."""
+        rows = np.flatnonzero(self.probs.argmax(1) == label)
+        return rows[np.argsort(-self.probs[rows, label], kind="stable")]
+
+    def strangest(self) -> NDArray[np.int64]:
+        """All rows by density, the least usual first."""
+        return np.argsort(self.log_density, kind="stable")
+
+
+_ARRAYS = ("images", "probs", "log_density", "checked", "checked_probs")

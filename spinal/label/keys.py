@@ -1,0 +1,31 @@
+"""Which key stands for which class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_TAKEN = {"u"}  # undo
+
+
+def class_keys(classes: Sequence[str]) -> list[list[str]]:
+    """Keys of each class: 1 to 9 for the first nine, and a letter, of its name where one is free.
+
+    First letters go first, so that "cat" gets C even where an earlier "arctic fox" has one in it.
+
+    Examples:
+        >>> class_keys(["cat", "dog", "crow"])
+        [['1', 'c'], ['2', 'd'], ['3', 'r']]
+    """
+    letters: dict[str, str] = {}
+    free = [letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in _TAKEN]
+    for wish in (lambda name: name[:1], lambda name: name, lambda _: "".join(free)):
+        for name in classes:
+            if name not in letters:
+                found = next((c for c in wish(name.lower()) if c in free), None)
+                if found is not None:
+                    letters[name] = found
+                    free.remove(found)
+    return [
+        [*([str(i)] if i <= 9 else []), *([letters[name]] if name in letters else [])]
+        for i, name in enumerate(classes, 1)
+    ]

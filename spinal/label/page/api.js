@@ -1,0 +1,84 @@
+// Talking to the server. An answer is kept in the browser until the server says that it is on disk,
+// and sent again with the same token until then: none is lost, and none counts twice.
+
+import { $ } from "./dom.js";
+
+const OUTBOX = "spinal-outbox";
+
+/** 128 random bits; crypto.randomUUID is missing on pages that come over plain HTTP. */
+export function token() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+/** This tab: images that were given to it come back to it when it is loaded again. */
+function client() {
+  let id = sessionStorage.getItem("spinal-client");
+  if (!id) sessionStorage.setItem("spinal-client", (id = token()));
+  return id;
+}
+
+export const person = {
+  get: () => localStorage.getItem("spinal-person") || "",
+  set: (name) => localStorage.setItem("spinal-person", name.trim()),
+};
+
+export class Refusal extends Error {}
+
+async function request(path, options) {
+  const response = await fetch(path, { ...options, credentials: "same-origin" });
+  const body = await response.json().catch(() => ({ error: response.statusText }));
+  if (!response.ok) throw new Refusal(body.error);
+  return body;
+}
+
+export const get = (path) => request(path);
+
+const post = (path, body) =>
+  request(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ client: client(), person: person.get(), ...body }),
+  });
+
+/** Post until the server answers. Only what it refuses is given up. */
+async function insist(path, body) {
+  for (;;) {
+    try {
+      const result = await post(path, body);
+      complain("");
+      return result;
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      complain("The server does not answer. Your last answer is kept here, and sent as soon as it is back.");
+      await new Promise((wake) => setTimeout(wake, 700));
+    }
+  }
+}
+
+export function complain(text) {
+  $("alert").textContent = text;
+  $("alert").hidden = !text;
+}
+
+export const next = (n) => insist("/api/next", { n });
+
+export async function answer(answers, n = 0) {
+  const body = { answers, n, person: person.get() };
+  localStorage.setItem(OUTBOX, JSON.stringify(body));
+  try {
+    return await insist("/api/answers", body);
+  } finally {
+    localStorage.removeItem(OUTBOX);
+  }
+}
+
+export const undo = (tokens, n) => insist("/api/undo", { tokens, n });
+
+/** What was answered and not acknowledged when the page was closed. */
+export async function sendLeftOvers() {
+  const kept = localStorage.getItem(OUTBOX);
+  if (!kept) return;
+  await insist("/api/answers", JSON.parse(kept)).catch((error) => complain(error.message));
+  localStorage.removeItem(OUTBOX);
+}

@@ -1,0 +1,131 @@
+// Starts the page, keeps its state fresh, and sends keys to the view that is open.
+
+import * as api from "./api.js";
+import * as labelling from "./label.js";
+import * as tiles from "./tiles.js";
+import { $, bar, count, el } from "./dom.js";
+
+const VIEWS = [["label", "Label"], ["guesses", "Guesses"], ["mistakes", "Mistakes"],
+  ["outliers", "Outliers"], ["disagreements", "Disagreements"]];
+const POLL = 1500;
+let state = null;
+let view = "label";
+
+async function begin() {
+  history.replaceState(null, "", location.pathname + location.hash); // no token in the address bar
+  state = await fetchState();
+  if (!api.person.get() && state.person) api.person.set(state.person);
+  if (!api.person.get()) await askName();
+  await api.sendLeftOvers();
+  document.title = `${state.name} · spinal label`;
+  $("title").textContent = state.name;
+  drawHead();
+  await labelling.start(state);
+  labelling.update(state);
+  const hash = location.hash.slice(1);
+  if (VIEWS.some(([name]) => name === hash)) go(hash);
+  document.body.dataset.ready = "";
+  poll();
+}
+
+const fetchState = () => api.get(`/api/state?person=${encodeURIComponent(api.person.get())}`);
+
+async function poll() {
+  for (;;) {
+    await new Promise((wake) => setTimeout(wake, POLL));
+    if (document.hidden) continue;
+    try {
+      state = await fetchState();
+      labelling.update(state);
+      drawHead();
+    } catch { /* what is sent complains; this comes again */ }
+  }
+}
+
+function go(name) {
+  view = name;
+  history.replaceState(null, "", `#${name}`);
+  $("label").hidden = name !== "label";
+  $("tiles").hidden = name === "label";
+  if (name !== "label") tiles.open(name, state);
+  document.activeElement?.blur();
+  scrollTo(0, 0);
+  drawHead();
+}
+
+function drawHead() {
+  const disputed = state.progress.disputed;
+  $("tabs").replaceChildren(...VIEWS.map(([name, text], i) =>
+    el("button", { "aria-current": name === view ? "page" : null, title: `Shift+${i + 1}`, "data-view": name, onclick: () => go(name) },
+      text, name === "disagreements" && disputed ? el("span", { class: "badge" }, `${disputed}`) : null)));
+  $("person").textContent = api.person.get();
+  $("worker").replaceChildren(...engine());
+}
+
+function engine() {
+  const { worker, features, progress, rounds } = state;
+  const last = rounds[rounds.length - 1];
+  const learnt = last ? `learnt from ${count(last.trained_on, "answer")} in ${last.seconds.toFixed(1)} s` : "not fitted yet";
+  const said = {
+    starting: "starting", fitting: "learning", idle: "up to date", fitted: "up to date", waiting: "waiting for answers",
+    checking: "checking labels", off: "switched off", crashed: "failed",
+    features: `looking at images, ${worker.done ?? 0} of ${worker.total ?? "?"}`,
+  }[worker.state] ?? worker.state;
+  const busy = ["starting", "fitting", "features", "checking"].includes(worker.state);
+  return [
+    el("p", {}, el("span", { class: `light ${worker.state === "crashed" ? "bad" : busy ? "busy" : "good"}` }),
+      el("strong", {}, `Model: ${said}`), el("span", { class: "muted" }, ` · ${learnt}`)),
+    worker.state === "features" && worker.total ? bar(worker.done / worker.total, "wide other") : null,
+    worker.state === "crashed" ? el("p", { class: "bad-text" }, worker.message) : null,
+    el("p", { class: "muted" }, `Features: ${features}`),
+    progress.problems
+      ? el("button", { class: "link", onclick: showProblems }, `${count(progress.problems, "file")} cannot be shown`) : null,
+  ].filter(Boolean);
+}
+
+async function showProblems() {
+  const { images } = await api.get("/api/problems");
+  $("problems").replaceChildren(el("h2", {}, "Files that cannot be shown"),
+    el("ul", {}, ...images.map(({ path, problem }) => el("li", {}, el("strong", {}, path), ` ${problem}`))),
+    closeButton());
+  $("problems").showModal();
+}
+
+const closeButton = () => el("form", { method: "dialog" }, el("button", { class: "primary" }, "Close"));
+
+function showHelp() {
+  const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
+    [["Shift+1", "Shift+5"], "views, first to last"], [["← ↑ ↓ →"], "go through tiles"],
+    [["Enter"], "confirm, keep"], [["?"], "this list"]];
+  $("help").replaceChildren(el("h2", {}, "Keys"),
+    el("dl", {}, ...rows.flatMap(([keys, text]) =>
+      [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, text)])),
+    closeButton());
+  $("help").showModal();
+}
+
+async function askName() {
+  const dialog = $("name-dialog");
+  $("name").value = api.person.get();
+  dialog.showModal();
+  await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+  if ($("name").value.trim()) api.person.set($("name").value);
+  if (!api.person.get()) await askName();
+}
+
+$("person").onclick = async () => { await askName(); location.reload(); };
+$("help-open").onclick = showHelp;
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target.closest("input, dialog, summary") || document.querySelector("dialog[open]")) return;
+  const digit = event.shiftKey && /^Digit([1-5])$/.exec(event.code);
+  let done = true;
+  if (digit) go(VIEWS[digit[1] - 1][0]);
+  else if (event.key === "?") showHelp();
+  else if (view === "label" && event.key === "Enter") done = false;
+  else done = (view === "label" ? labelling : tiles).key(event);
+  if (done) event.preventDefault();
+});
+
+begin().catch((error) => api.complain(error.message));

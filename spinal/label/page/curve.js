@@ -1,0 +1,45 @@
+// The learning curve: accuracy on the held-out answers, with its 95 % interval, by training labels.
+
+import { el, percent } from "./dom.js";
+
+const WIDTH = 300, HEIGHT = 150, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
+
+export function drawCurve(node, state) {
+  const rounds = state.rounds.filter((round) => round.tested_on > 0);
+  const share = percent(state.holdout);
+  const note = `${share} of your answers, on images drawn at random, are kept for testing and never learnt from.`;
+  if (!rounds.length) {
+    node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));
+    return;
+  }
+  const last = rounds[rounds.length - 1];
+  const head = el("p", { class: "figure" },
+    el("strong", {}, percent(last.correct / last.tested_on)),
+    el("span", { class: "muted" },
+      ` ${percent(last.low)} to ${percent(last.high)} · ${last.correct} of ${last.tested_on} right`));
+  node.replaceChildren(head, plot(rounds, state), el("p", { class: "muted" }, note));
+}
+
+function plot(rounds, state) {
+  const planned = state.budget ? Math.round(state.budget * (1 - state.holdout)) : 0;
+  const most = Math.max(planned, rounds[rounds.length - 1].trained_on, 10);
+  const x = (n) => LEFT + ((WIDTH - LEFT - RIGHT) * n) / most;
+  const y = (p) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - p);
+  const points = (of) => rounds.map((round) => `${x(round.trained_on).toFixed(1)},${y(of(round)).toFixed(1)}`);
+  const accuracy = (round) => round.correct / round.tested_on;
+  const last = rounds[rounds.length - 1];
+  const grid = [0, 0.5, 1].flatMap((p) => [
+    el("svg:line", { class: "rule", x1: LEFT, x2: WIDTH - RIGHT, y1: y(p), y2: y(p) }),
+    el("svg:text", { class: "tick", x: LEFT - 6, y: y(p) + 4, "text-anchor": "end" }, `${100 * p}`),
+  ]);
+  const band = [...points((r) => r.high), ...points((r) => r.low).reverse()].join(" ");
+  return el("svg:svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+      "aria-label": `Accuracy ${percent(accuracy(last))} after ${last.trained_on} training labels` },
+    ...grid,
+    el("svg:text", { class: "tick", x: LEFT, y: HEIGHT - 6 }, "0"),
+    el("svg:text", { class: "tick", x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${most} labels`),
+    el("svg:polygon", { class: "band", points: band }),
+    el("svg:polyline", { class: "line", points: points(accuracy).join(" ") }),
+    el("svg:circle", { class: "dot", cx: x(last.trained_on), cy: y(accuracy(last)), r: 3.5 }));
+}

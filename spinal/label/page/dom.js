@@ -1,0 +1,39 @@
+// Small helpers. Names of files and classes only ever become text nodes: nothing is parsed as HTML.
+
+export const $ = (id) => document.getElementById(id);
+
+/** An element with properties (class, data-*, aria-*, on*) and children, of which texts are text. */
+export function el(tag, properties = {}, ...children) {
+  const node = tag.startsWith("svg:")
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
+    : document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child != null));
+  return node;
+}
+
+/** How wide a bar is, in percent: by a property, since inline styles are not allowed. */
+export function bar(share, kind = "") {
+  const inner = el("span", { class: `bar-fill ${kind}` });
+  inner.style.width = `${Math.max(0, Math.min(100, 100 * share))}%`;
+  return el("span", { class: "bar" }, inner);
+}
+
+export const percent = (p) => (p > 0.994 && p < 1 ? "99 %" : `${Math.round(100 * p)} %`);
+export const count = (n, one, many = `${one}s`) =>
+  `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+let fading;
+/** Say something for a few seconds, with something to do about it if need be. */
+export function toast(text, action) {
+  const node = $("toast");
+  clearTimeout(fading);
+  const button = action && el("button", { onclick: () => { node.hidden = true; action.run(); } }, action.text);
+  node.replaceChildren(text, ...(button ? [button] : []));
+  node.hidden = false;
+  fading = setTimeout(() => { node.hidden = true; }, action ? 8000 : 3500);
+}

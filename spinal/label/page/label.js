@@ -1,0 +1,200 @@
+// One image at a time. The next ones are fetched and decoded while this one is looked at.
+
+import * as api from "./api.js";
+import { drawCurve } from "./curve.js";
+import { $, bar, el, percent, toast } from "./dom.js";
+
+const AHEAD = 4;
+const pictures = new Map(); // number of an image -> its decoded <img>
+let questions = [];
+let busy = false;
+let last = null; // token of the last answer, which U takes back
+let state = null;
+
+export async function start(first) {
+  state = first;
+  last = first.last;
+  drawChoices();
+  $("skip").onclick = () => answer(null);
+  $("undo").onclick = undo;
+  await refill();
+}
+
+/** New state of the server: what stands beside the image. */
+export function update(now) {
+  const classes = JSON.stringify(now.classes) !== JSON.stringify(state.classes);
+  state = now;
+  if (classes) drawChoices();
+  drawSide();
+  if (!questions.length && !busy) refill();
+}
+
+async function refill() {
+  try {
+    take(await api.next(AHEAD));
+  } catch (error) {
+    api.complain(error.message);
+  }
+}
+
+function take(reply) {
+  questions = reply.questions;
+  last = reply.last;
+  state.progress = reply.progress;
+  const wanted = new Set(questions.map((question) => question.image));
+  for (const image of pictures.keys()) if (!wanted.has(image)) pictures.delete(image);
+  for (const question of questions) picture(question);
+  return show();
+}
+
+function picture(question) {
+  if (!pictures.has(question.image)) {
+    const node = el("img", { src: `/image/${question.image}`, alt: "Image to be labelled", draggable: "false" });
+    pictures.set(question.image, { node, ready: node.decode().then(() => true, () => false) });
+  }
+  return pictures.get(question.image);
+}
+
+async function show() {
+  const question = questions[0];
+  if (!question) {
+    const nothing = state.progress.images ? "Every image has an answer." : "There are no images in this folder.";
+    $("stage").replaceChildren(el("p", { class: "stage-note" }, nothing));
+    delete $("stage").dataset.image;
+    $("file").textContent = "";
+    drawSide();
+    return;
+  }
+  const { node, ready } = picture(question);
+  if (!(await ready)) {
+    // The server has noted that it cannot be shown, and gives another one.
+    pictures.delete(question.image);
+    toast(`${question.path} cannot be shown`);
+    await refill();
+    return;
+  }
+  if (questions[0] !== question) return;
+  $("stage").replaceChildren(node);
+  $("stage").dataset.image = question.image;
+  $("stage").classList.toggle("small", node.naturalWidth < 200);
+  $("file").textContent = question.path;
+  drawSide();
+}
+
+async function answer(label) {
+  const question = questions[0];
+  if (busy || !question || !("image" in $("stage").dataset)) return;
+  busy = true;
+  const began = performance.now();
+  press(label);
+  try {
+    const reply = await api.answer([{ token: api.token(), image: question.image, label }], AHEAD);
+    await take(reply);
+    performance.measure("next-image", { start: began, end: performance.now() });
+  } catch (error) {
+    api.complain(error.message);
+    await refill();
+  } finally {
+    busy = false;
+  }
+}
+
+async function undo() {
+  if (busy) return;
+  if (!last) return toast("There is nothing to undo.");
+  busy = true;
+  try {
+    await take(await api.undo([last], AHEAD));
+    toast("Taken back.");
+  } catch (error) {
+    api.complain(error.message);
+  } finally {
+    busy = false;
+  }
+}
+
+function press(label) {
+  for (const button of document.querySelectorAll("#choices button, #skip")) {
+    const it = label === null ? button.id === "skip" : button.dataset.label === label;
+    button.classList.toggle("pressed", it);
+    if (it) setTimeout(() => button.classList.remove("pressed"), 160);
+  }
+}
+
+export function key(event) {
+  if (event.key === " ") answer(null);
+  else if (event.key.toLowerCase() === "u") undo();
+  else {
+    const found = classOf(event.key, state);
+    if (!found) return false;
+    answer(found);
+  }
+  return true;
+}
+
+export const classOf = (key, { classes }) =>
+  classes.find(({ keys }) => keys.includes(key.toLowerCase()))?.name;
+
+function drawChoices() {
+  $("choices").replaceChildren(...state.classes.map(({ name, keys }) =>
+    el("button", { "data-label": name, onclick: () => answer(name) },
+      el("span", { class: "name" }, name),
+      el("span", { class: "keys" }, ...keys.map((k) => el("kbd", {}, k.toUpperCase()))))));
+  $("choices").classList.toggle("many", state.classes.length > 9);
+}
+
+function drawSide() {
+  const question = questions[0];
+  $("undo").disabled = !last;
+  $("why").dataset.reason = question?.reason ?? "";
+  $("reason").replaceChildren(...(question ? because(question) : ["There is nothing to ask."]));
+  $("belief").replaceChildren(...believed(question));
+  drawProgress();
+  drawCurve($("curve"), state);
+}
+
+function because({ reason, belief }) {
+  const top = belief && sorted(belief).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
+  const rare = belief && percent(belief.density_rank);
+  const texts = {
+    uncertain: ["Uncertain", `The model cannot tell: ${top ?? "several classes are as likely"}.`],
+    new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
+      : "Unlike what it has learnt from."],
+    coverage: ["Coverage", "Typical of a group of images that has no label yet."],
+    holdout: ["Test question", "Drawn at random, and never learnt from: it measures the model."],
+    random: ["By chance", "The model has nothing to ask yet."],
+  };
+  const [name, text] = texts[reason] ?? ["Again", "You took your answer back."];
+  return [el("strong", { class: "tag" }, name), text];
+}
+
+const sorted = (belief) =>
+  state.classes.map(({ name }, i) => [name, belief.probs[i] ?? 0]).sort((a, b) => b[1] - a[1]);
+
+function believed(question) {
+  const say = (text) => [el("p", { class: "muted" }, text)];
+  if (question?.holdout) return say("Hidden for test questions, so that it does not lead you.");
+  if (!question?.belief) return say(state.rounds.length ? "It has not seen this image yet." : "No model yet: it starts with your first answers.");
+  const list = sorted(question.belief);
+  return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
+    ...list.slice(0, 5).map(([name, p], i) => el("div", { class: "belief" },
+      el("span", { class: "name" }, name), bar(p, i ? "other" : ""), el("span", { class: "value" }, percent(p))))];
+}
+
+function drawProgress() {
+  const { labelled, images, held_out: tested, classes } = state.progress;
+  const planned = Math.min(state.budget ?? images, images);
+  const most = Math.max(1, ...Object.values(classes));
+  const open = $("progress").querySelector("details")?.open ?? false;
+  $("progress").replaceChildren(
+    el("p", { class: "figure" }, el("strong", {}, labelled.toLocaleString("en")),
+      el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : "images"} · ${tested} for testing`)),
+    bar(labelled / Math.max(1, planned), "wide"),
+    ...(state.budget && labelled >= state.budget
+      ? [el("p", { class: "done" }, "The plan is fulfilled. Go on if you like, or export the labels.")] : []),
+    el("details", { open }, el("summary", {}, "By class"),
+      ...state.classes.map(({ name }) => el("div", { class: "belief" }, el("span", { class: "name" }, name),
+        bar((classes[name] ?? 0) / most, "other"), el("span", { class: "value" }, `${classes[name] ?? 0}`)))),
+    ...(Object.keys(state.people).length > 1
+      ? [el("p", { class: "muted" }, Object.entries(state.people).map(([who, n]) => `${who} ${n}`).join(" · "))] : []));
+}

@@ -1,0 +1,180 @@
+// Many images at a time: sure guesses (confirmed in bulk), likely mistakes, outliers, disagreements.
+
+import * as api from "./api.js";
+import { classOf } from "./label.js";
+import { $, count, el, percent, toast } from "./dom.js";
+
+const PAGE = 60;
+
+const KINDS = {
+  guesses: {
+    title: "Sure guesses",
+    intro: "What the model is surest of. Take out what is wrong, or give it its class; confirm the rest at once.",
+    empty: "Nothing here: the model guesses no more unlabelled images to be of this class.",
+    caption: (item) => [`${percent(item.confidence)} sure`],
+    bulk: true,
+  },
+  mistakes: {
+    title: "Likely mistakes",
+    intro: "Labels that a model which was not told them would not have given. Keep them, or correct them.",
+    empty: "No label looks wrong. Labels are checked while the model has nothing else to do.",
+    caption: (item) => [el("span", {}, "Labelled ", el("strong", {}, item.label)),
+      el("span", { class: "muted" }, `looks like ${item.instead}, ${percent(item.instead_confidence)}`)],
+    keep: true,
+  },
+  outliers: {
+    title: "Outliers",
+    intro: "Images that are least like those the model has learnt from. They may belong to no class: skip them, or give them one.",
+    empty: "Nothing here yet: outliers are known after the first fit.",
+    caption: (item) => [el("span", { class: "muted" }, `${item.label}? ${percent(item.confidence)}`)],
+    skip: true,
+  },
+  disagreements: {
+    title: "Disagreements",
+    intro: "People gave these images different labels. They are not learnt from until somebody decides.",
+    empty: "Nobody disagrees.",
+    caption: (item) => item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, label))),
+  },
+};
+const REASONS = { guesses: "guess", mistakes: "mistake", outliers: "outlier", disagreements: "disagreement" };
+
+let kind = null, state = null, label = null, items = [], shown = 0;
+
+export const counts = (now) => ({ disagreements: now.progress.disputed });
+
+export async function open(which, now) {
+  kind = which;
+  state = now;
+  label ??= state.classes[0].name;
+  $("tiles-title").textContent = KINDS[kind].title;
+  $("tiles-intro").textContent = KINDS[kind].intro;
+  drawChips();
+  await load(0);
+}
+
+async function load(start) {
+  const wanted = kind;
+  const query = new URLSearchParams({ start, n: PAGE, ...(kind === "guesses" ? { label } : {}) });
+  const reply = await api.get(`/api/${kind}?${query}`).catch((error) => ({ images: [], error: error.message }));
+  if (wanted !== kind) return;
+  if (reply.error) api.complain(reply.error);
+  const tiles = reply.images.map((image) => ({ ...image, out: false, as: null }));
+  items = start ? [...items, ...tiles] : tiles;
+  shown = start + tiles.length;
+  $("grid").replaceChildren(...items.map(tile));
+  $("grid").className = kind;
+  $("more").hidden = !reply.more;
+  $("more").onclick = () => load(shown);
+  afterChange();
+}
+
+function afterChange() {
+  $("tiles-empty").hidden = items.length > 0;
+  $("tiles-empty").textContent = KINDS[kind].empty;
+  const bulk = KINDS[kind].bulk && items.length > 0;
+  $("tiles-actions").replaceChildren(...(bulk ? [confirmButton()] : []));
+}
+
+function confirmButton() {
+  const agreed = items.filter((item) => !item.out).length;
+  const changed = items.filter((item) => item.out && item.as).length;
+  const text = `Confirm ${agreed} as ${label}` + (changed ? `, ${changed} as corrected` : "");
+  return el("button", { class: "primary", onclick: confirmAll }, text, " ", el("kbd", {}, "Enter"));
+}
+
+function tile(item) {
+  const node = el("div", { class: "tile", tabindex: "0", "data-image": item.image, role: "group", "aria-label": item.path },
+    el("img", { src: `/thumb/${item.image}`, loading: "lazy", alt: "", draggable: "false" }),
+    el("div", { class: "caption" }, ...KINDS[kind].caption(item)),
+    el("div", { class: "tile-choices" }, ...choices(item)));
+  node.title = item.path;
+  if (KINDS[kind].bulk) node.querySelector("img").onclick = () => toggle(item);
+  return node;
+}
+
+function choices(item) {
+  const { keep, skip } = KINDS[kind];
+  const buttons = state.classes.map(({ name, keys }) =>
+    el("button", { onclick: () => choose(item, name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null));
+  if (keep) buttons.unshift(el("button", { class: "primary", onclick: () => choose(item, item.label) }, "Keep", el("kbd", {}, "Enter")));
+  if (skip) buttons.push(el("button", { onclick: () => choose(item, null) }, "Skip", el("kbd", {}, "space")));
+  return buttons;
+}
+
+const nodeOf = (item) => $("grid").querySelector(`[data-image="${item.image}"]`);
+
+function toggle(item, as = null) {
+  item.out = as !== null ? as !== label : !item.out;
+  item.as = item.out ? as : null;
+  const node = nodeOf(item);
+  node.classList.toggle("out", item.out);
+  node.querySelector(".caption").replaceChildren(
+    ...(item.out ? [item.as ? el("strong", {}, item.as) : "left out"] : KINDS[kind].caption(item)));
+  afterChange();
+}
+
+function choose(item, name) {
+  if (KINDS[kind].bulk) return toggle(item, name);
+  return send([item], (each) => [each, name]);
+}
+
+const confirmAll = () =>
+  send(items.filter((item) => !item.out || item.as), (item) => [item, item.as ?? label]);
+
+async function send(chosen, decide) {
+  if (!chosen.length) return;
+  const answers = chosen.map((each) => {
+    const [item, name] = decide(each);
+    return { token: api.token(), image: item.image, label: name, reason: REASONS[kind] };
+  });
+  const focused = items.findIndex((item) => nodeOf(item) === document.activeElement?.closest(".tile"));
+  try {
+    await api.answer(answers);
+  } catch (error) {
+    return api.complain(error.message);
+  }
+  toast(`${count(answers.length, "answer")} saved.`, { text: "Undo", run: () => takeBack(answers) });
+  const gone = new Set(chosen);
+  for (const item of items) if (gone.has(item)) nodeOf(item).remove();
+  items = items.filter((item) => !gone.has(item));
+  if (KINDS[kind].bulk) return load(0);
+  afterChange();
+  focus(Math.min(focused, items.length - 1));
+}
+
+async function takeBack(answers) {
+  await api.undo(answers.map((answer) => answer.token), 0).catch((error) => api.complain(error.message));
+  if (kind) await load(0);
+}
+
+function drawChips() {
+  $("chips").hidden = kind !== "guesses";
+  $("chips").replaceChildren(...state.classes.map(({ name }) =>
+    el("button", { "aria-pressed": String(name === label), onclick: () => { label = name; drawChips(); load(0); } }, name)));
+}
+
+function focus(i) {
+  if (i >= 0 && items[i]) nodeOf(items[i]).focus();
+}
+
+/** Arrows go through the tiles; the keys of classes, Enter and space act on the one in focus. */
+export function key(event) {
+  const at = items.findIndex((item) => nodeOf(item) === document.activeElement);
+  const columns = getComputedStyle($("grid")).gridTemplateColumns.split(" ").length;
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+  if (step) {
+    focus(at < 0 ? 0 : Math.max(0, Math.min(items.length - 1, at + step)));
+    return true;
+  }
+  if (event.target.closest("button")) return false;
+  if (event.key === "Enter" && KINDS[kind].bulk) confirmAll();
+  else if (at < 0) return false;
+  else if (event.key === "Enter" && KINDS[kind].keep) choose(items[at], items[at].label);
+  else if (event.key === " ") KINDS[kind].bulk ? toggle(items[at]) : KINDS[kind].skip && choose(items[at], null);
+  else {
+    const name = classOf(event.key, state);
+    if (!name) return false;
+    choose(items[at], name);
+  }
+  return true;
+}

@@ -1,0 +1,191 @@
+"""Who may talk to the server: checked for every request, before anything else sees it.
+
+- A page of another site must not reach it by a name that was made to point here (DNS rebinding):
+  the ``Host`` header has to be a name of this machine.
+- A page of another site must not post to it, nor embed its images: ``Origin`` and
+  ``Sec-Fetch-Site``, which pages cannot set, have to say that a request comes from our own page.
+- Off loopback, everybody has to show a token: first in the link, then in a cookie.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from spinal.errors import SpinalError
+
+MAX_BODY = 1 << 20
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class RefusedError(SpinalError):
+    """A request that is not answered: an HTTP status, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is let in.
+
+    Attributes:
+        host: the address that the server listens on.
+        port: and its port, which tells cookies of two servers apart.
+        token: what has to be shown; None on loopback, where nobody else can come in.
+    """
+
+    host: str
+    port: int
+    token: str | None
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie that holds the token."""
+        return f"spinal-{self.port}"
+
+    def check(self, request: Request) -> None:
+        """Let a request pass, or raise `RefusedError`."""
+        self._check_host(request.headers)
+        self._check_site(request)
+        if self.token is not None and not self._has_token(request):
+            raise RefusedError(
+                403, "open the link that `spinal label` printed: it holds a token, which is missing"
+            )
+        if request.method == "POST":
+            self._check_body(request.headers)
+        elif request.method not in ("GET", "HEAD"):
+            raise RefusedError(405, f"{request.method} is not for this server")
+
+    def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        try:
+            name = urlsplit(f"//{given[0]}").hostname if len(given) == 1 else None
+        except ValueError:
+            name = None
+        if name is None or not self._is_here(name):
+            raise RefusedError(403, "this is not the name of the machine that spinal runs on")
+
+    def _is_here(self, name: str) -> bool:
+        if name in LOOPBACK:
+            return True
+        if is_loopback(self.host):
+            return False
+        # A rebinding attack needs a name of the attacker's: a bare address is none.
+        return _is_address(name) or name in {
+            self.host.lower(),
+            socket.gethostname().lower(),
+            socket.getfqdn().lower(),
+        }
+
+    def _check_site(self, request: Request) -> None:
+        headers = request.headers
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+            raise RefusedError(403, "a page of another site may not do this")
+        opened = (
+            request.method == "GET"
+            and request.url.path == "/"
+            and headers.get("sec-fetch-mode") == "navigate"
+            and headers.get("sec-fetch-dest") == "document"
+        )
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not opened:
+            raise RefusedError(403, "a page of another site may not do this")
+
+    def _has_token(self, request: Request) -> bool:
+        shown = [
+            request.query_params.get("token", "") if request.url.path == "/" else "",
+            request.headers.get("authorization", "").removeprefix("Bearer "),
+        ]
+        try:
+            for text in request.headers.getlist("cookie"):
+                morsel = SimpleCookie(text).get(self.cookie)
+                shown.append(morsel.value if morsel else "")
+        except CookieError:
+            pass
+        token = (self.token or "").encode()
+        return any(hmac.compare_digest(each.encode(), token) for each in shown)
+
+    def _check_body(self, headers: Headers) -> None:
+        # A form of another site cannot send this type without asking first, which is not allowed.
+        if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise RefusedError(415, "send JSON")
+        length = headers.get("content-length", "")
+        if not length.isdecimal():
+            raise RefusedError(411, "say how long it is")
+        if int(length) > MAX_BODY:
+            raise RefusedError(413, f"more than {MAX_BODY:,} bytes")
+
+
+class Guard:
+    """Checks requests by `Rules`, and tells browsers what pages may do."""
+
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        self.app, self.rules = app, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no web sockets here
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        try:
+            self.rules.check(Request(scope))
+        except RefusedError as refusal:
+            response = JSONResponse({"error": str(refusal)}, refusal.status)
+            await response(scope, receive, send_guarded)
+            return
+        await self.app(scope, receive, send_guarded)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def keep_token(file: Path) -> str:
+    """The token of a project, made at the first call: links stay good when the server restarts."""
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(24))
+    return file.read_text().strip()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
