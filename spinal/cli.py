@@ -12,6 +12,7 @@ from rich.table import Table
 
 from spinal import __version__
 from spinal.errors import SpinalError
+from spinal.label import commands
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -182,6 +183,10 @@ def datasets(data_dir: DataDir = None) -> None:
             where = f"{where}: {row.problem}"
         table.add_row(row.name, *shapes, str(len(row.classes)), where)
     Console().print(table)
+
+
+app.command()(commands.export)
+app.command()(commands.predict)
 
 
 def _run(
