@@ -181,19 +181,19 @@ class StoredVectors:
     """Points that are rows of `Vectors`: read from disk when a batch asks for them."""
 
     def __init__(self, vectors: Vectors, places: NDArray[np.int64]) -> None:
-        self._vectors, self._places = vectors, places
+        self._vectors, self.places = vectors, places
 
     @property
     def shape(self) -> tuple[int, ...]:
         """(N, D)."""
-        return len(self._places), self._vectors.width
+        return len(self.places), self._vectors.width
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self.places)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[np.float32]:
         """The batch ``[B, D]``."""
-        return self._vectors.read(self._places[np.asarray(indices, np.int64)])
+        return self._vectors.read(self.places[np.asarray(indices, np.int64)])
 
 
 def content_hash(content: bytes) -> bytes:
