@@ -27,7 +27,7 @@ class Method:
 
 
 _UNCERTAINTY = ("max-entropy", "variation-ratio", "margin")
-_OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald")
+_OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald", "acs-fw")
 
 METHODS: dict[str, Method] = {
     "spn-cnn": Method(

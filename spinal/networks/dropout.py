@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
+from typing import TypeVar
 
 import torch
 from torch import Tensor, fx, nn
@@ -34,9 +36,44 @@ class FixedDropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Drop units of ``x [N, ...]``; what is kept is scaled up."""
         shape = (1, x.size(1), *[1] * (x.ndim - 2)) if self.channels else (1, *x.shape[1:])
+        return x * (self.kept(shape).to(x) / (1 - self.rate)).to(x.device)
+
+    def kept(self, shape: tuple[int, ...]) -> Tensor:
+        """Which units of this sample are kept, as booleans."""
         seed = derived_seed(derived_seed(self.seed, self.sample), self.number)
         drawn = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
-        return x * ((drawn >= self.rate).to(x) / (1 - self.rate)).to(x.device)
+        return drawn >= self.rate
+
+
+class DroppedLinear(nn.Module):
+    """``linear(dropout(x))``, where only the inputs that are kept enter the matrix product.
+
+    At a rate of 0.5, that is half of it, and no masked copy of ``x`` is made.
+    """
+
+    def __init__(self, linear: nn.Linear, dropout: FixedDropout) -> None:
+        super().__init__()
+        self.linear, self.dropout = linear, dropout
+        self._inputs: dict[tuple[int, int], Tensor] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``x [N, D]``, or ``[N, ..., D]``, which is dropped in the plain way."""
+        if x.ndim != 2:
+            return self.linear(self.dropout(x))
+        inputs = self._kept_inputs(x)
+        x_k, weight_k = x.index_select(1, inputs), self.linear.weight.index_select(1, inputs)
+        scale = 1 / (1 - self.dropout.rate)
+        if self.linear.bias is None:
+            return x_k @ (weight_k * scale).T
+        return torch.addmm(self.linear.bias, x_k, weight_k.T, alpha=scale)
+
+    def _kept_inputs(self, x: Tensor) -> Tensor:
+        """Positions of the inputs that this sample keeps; drawn once, for all batches."""
+        sample = self.dropout.seed, self.dropout.sample
+        if sample not in self._inputs:
+            kept = self.dropout.kept((1, x.size(1)))
+            self._inputs[sample] = kept.flatten().nonzero().flatten().to(x.device)
+        return self._inputs[sample]
 
 
 class DropoutSplit:
@@ -79,15 +116,13 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
     except NetworkError:
         tail = _fixed(copy.deepcopy(network))
         return DropoutSplit(_Tuple(), tail)
-    roots = [
-        node
-        for node in traced.graph.nodes
-        if node.op == "call_module" and _is_active(traced.get_submodule(str(node.target)))
-    ]
+    roots = [node for node in traced.graph.nodes if _is_active(_called(traced, node))]
     if not roots:
         raise NetworkError(_NONE)
+    for root in roots:
+        _flatten_first(traced, root)
     trunk, tail = cut(traced, dependents(traced, roots))
-    return DropoutSplit(trunk, _fixed(tail))
+    return DropoutSplit(trunk, _joined(_fixed(tail)))
 
 
 _NONE = "the network has no dropout layer (nn.Dropout with a rate above 0), so nothing to sample"
@@ -101,18 +136,61 @@ class _Tuple(nn.Module):
 def _goes_to_dropout_only(tail: nn.Module) -> bool:
     """Whether no other layer sees the values of the trunk, and might change them in place."""
     return isinstance(tail, fx.GraphModule) and all(
-        user.op == "call_module" and isinstance(tail.get_submodule(str(user.target)), FixedDropout)
+        isinstance(_called(tail, user), FixedDropout | DroppedLinear)
         for node in tail.graph.nodes
         if node.op == "placeholder"
         for user in node.users
     )
 
 
-def _is_active(module: nn.Module) -> bool:
+def _called(traced: fx.GraphModule, node: fx.Node) -> nn.Module | None:
+    """The module that a node calls, if it is one."""
+    return traced.get_submodule(str(node.target)) if node.op == "call_module" else None
+
+
+def _flatten_first(traced: fx.GraphModule, dropout: fx.Node) -> None:
+    """Make ``flatten(dropout(x))`` ``dropout(flatten(x))``: then the trunk flattens, once.
+
+    The same for dropout of single units, the masks of which are drawn in that order.
+    """
+    users = list(dropout.users)
+    if not isinstance(_called(traced, dropout), nn.Dropout) or len(users) != 1:
+        return
+    flatten, source = users[0], dropout.all_input_nodes[0]
+    module = _called(traced, flatten)
+    if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
+        flatten.replace_all_uses_with(dropout)
+        flatten.replace_input_with(dropout, source)
+        dropout.replace_input_with(source, flatten)
+        flatten.append(dropout)
+
+
+def _joined(tail: fx.GraphModule) -> fx.GraphModule:
+    """Put a `DroppedLinear` in the place of a dropout layer and the dense layer after it."""
+    calls = Counter(str(node.target) for node in tail.graph.nodes if node.op == "call_module")
+    for node in list(tail.graph.nodes):
+        dropout, users = _called(tail, node), list(node.users)
+        if not isinstance(dropout, FixedDropout) or dropout.channels or len(users) != 1:
+            continue
+        name = str(users[0].target)
+        linear = _called(tail, users[0])
+        if type(linear) is nn.Linear and calls[name] == 1:
+            tail.add_submodule(name, DroppedLinear(linear, dropout))
+            users[0].replace_input_with(node, node.all_input_nodes[0])
+            tail.graph.erase_node(node)
+    tail.delete_all_unused_submodules()
+    tail.recompile()
+    return tail
+
+
+def _is_active(module: nn.Module | None) -> bool:
     return isinstance(module, _DROPOUTS) and 0 < module.p < 1
 
 
-def _fixed(module: nn.Module) -> nn.Module:
+SomeModule = TypeVar("SomeModule", bound=nn.Module)
+
+
+def _fixed(module: SomeModule) -> SomeModule:
     """Put a `FixedDropout` in the place of each dropout layer."""
     places = [
         (parent, name, child)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from spinal.networks import NetworkError, build_network, lenet, split_at_dropout
-from spinal.networks.dropout import FixedDropout
+from spinal.networks.dropout import DroppedLinear, FixedDropout
 from tests.networks.test_wrapping import residual
 
 
@@ -50,6 +52,55 @@ def test_a_sample_is_the_same_network_in_every_batch(name: str) -> None:
     assert not torch.allclose(together[:, 0], together[:, 1])
     assert not torch.allclose(together, logits(split, x, 4, seed=2))
     assert not network.training
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+def test_the_trunk_once_is_the_plain_passes(name: str) -> None:
+    network = build_network(name, (16, 16, 1), 5, width=0.2).eval()
+    x = network.to_input(np.random.default_rng(0).integers(0, 256, (9, 16, 16, 1), np.uint8))
+    plain = copy.deepcopy(network)
+    layers = [
+        (parent, child, module)
+        for parent in plain.modules()
+        for child, module in parent.named_children()
+        if isinstance(module, nn.Dropout)
+    ]
+    for number, (parent, child, module) in enumerate(layers):
+        setattr(parent, child, FixedDropout(module.p, number=number))
+    found = logits(split_at_dropout(network), x, 6, seed=2)
+    with torch.no_grad():
+        for k in range(6):
+            for layer in plain.modules():
+                if isinstance(layer, FixedDropout):
+                    layer.seed, layer.sample = 2, k
+            torch.testing.assert_close(found[:, k], plain(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(4, 12), (4, 3, 12)])
+def test_only_kept_inputs_enter_a_dense_layer(bias: bool, shape: tuple[int, ...]) -> None:
+    linear, dropout = nn.Linear(12, 5, bias=bias), FixedDropout(0.3, number=1)
+    joined, x = DroppedLinear(linear, dropout), torch.randn(shape)
+    with torch.no_grad():
+        for dropout.seed, dropout.sample in ((0, 0), (0, 1), (1, 1)):
+            torch.testing.assert_close(joined(x), linear(dropout(x)))
+
+
+def test_a_dense_layer_that_is_called_twice_stays_as_it_is() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop, self.dense = nn.Dropout(0.5), nn.Linear(6, 6)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.dense(self.dense(self.drop(x)).relu())
+
+    module, x = Twice(), torch.randn(4, 6)
+    sampled = logits(split_at_dropout(module), x, 2)
+    layer = FixedDropout(0.5)
+    for k in range(2):
+        layer.sample = k
+        torch.testing.assert_close(sampled[:, k], module.dense(module.dense(layer(x)).relu()))
 
 
 def test_the_mean_over_masks_tends_to_the_pass_without() -> None:
