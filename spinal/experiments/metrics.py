@@ -1,31 +1,59 @@
-"""How good predictions are: accuracy, likelihood, calibration."""
+"""How good predictions are: accuracy, likelihood, calibration, and which points they got right."""
 
 from __future__ import annotations
+
+import base64
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+BINS = 15
 
-def evaluate(log_probs_N_C: NDArray, labels_N: NDArray) -> dict[str, float]:
-    """Accuracy, negative log-likelihood (nats a point) and expected calibration error."""
+
+def evaluate(log_probs_N_C: NDArray, labels_N: NDArray) -> dict[str, Any]:
+    """Accuracy, negative log-likelihood (nats a point), expected calibration error and its bins."""
     log_probs = log_probs_N_C.astype(np.float64)
-    predicted = log_probs.argmax(1)
-    nll = -log_probs[np.arange(len(labels_N)), labels_N].mean()
+    bins = reliability(np.exp(log_probs), labels_N)
     return {
-        "accuracy": float((predicted == labels_N).mean()),
-        "nll": float(nll),
-        "ece": calibration_error(np.exp(log_probs), labels_N),
+        "accuracy": float((log_probs.argmax(1) == labels_N).mean()),
+        "nll": float(-log_probs[np.arange(len(labels_N)), labels_N].mean()),
+        "ece": calibration_error(bins),
+        "reliability": {name: np.round(values, 4).tolist() for name, values in bins.items()},
     }
 
 
-def calibration_error(probs_N_C: NDArray, labels_N: NDArray, bins: int = 15) -> float:
-    r"""Expected calibration error, :math:`\sum_b \frac{n_b}{N} |a_b - c_b|`.
+def reliability(probs_N_C: NDArray, labels_N: NDArray, bins: int = BINS) -> dict[str, NDArray]:
+    """Points by their confidence, the largest probability of each, in bins of equal width.
 
-    Accuracy :math:`a_b` and mean confidence :math:`c_b` of the :math:`n_b` points in bin b; bins
-    are of equal width in the confidence, the largest probability of each point.
+    Returns:
+        For each bin: ``count`` of the points, how many were ``right``, and the sum of their
+        ``confidence``.
     """
     confidence = probs_N_C.max(1)
     right = probs_N_C.argmax(1) == labels_N
     bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(bin_of, right - confidence, bins)
-    return float(np.abs(gap).sum() / len(labels_N))
+    return {
+        "count": np.bincount(bin_of, minlength=bins),
+        "right": np.bincount(bin_of[right], minlength=bins),
+        "confidence": np.bincount(bin_of, confidence, bins),
+    }
+
+
+def calibration_error(reliability: dict[str, NDArray]) -> float:
+    r"""Expected calibration error, :math:`\sum_b \frac{n_b}{N} |a_b - c_b|`.
+
+    Accuracy :math:`a_b` and mean confidence :math:`c_b` of the :math:`n_b` points in bin b.
+    """
+    gap = np.abs(np.subtract(reliability["right"], reliability["confidence"]))
+    return float(gap.sum() / np.sum(reliability["count"]))
+
+
+def pack(right_N: NDArray[np.bool_]) -> str:
+    """Which points were right, a bit each, as text for a line of JSON."""
+    return base64.b64encode(np.packbits(right_N).tobytes()).decode("ascii")
+
+
+def unpack(text: str, n: int) -> NDArray[np.bool_]:
+    """What `pack` made of ``n`` points."""
+    return np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), count=n).astype(bool)

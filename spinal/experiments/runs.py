@@ -25,7 +25,7 @@ import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.errors import FileFormatError, SpinalError
-from spinal.experiments.metrics import evaluate
+from spinal.experiments.metrics import evaluate, pack
 from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
@@ -103,15 +103,18 @@ def execute(run: Run, data_dir: str | Path | None = None) -> None:
 def _do_rounds(run: Run, dataset: Dataset) -> None:
     protocol = run.protocol
     splits = _splits(run, dataset)
-    test = splits.test
+    test_images, test_labels = dataset.test_images[splits.test], dataset.test_labels[splits.test]
     learner, done = _learner(run, dataset, splits)
     for number in range(len(done), protocol.rounds + 1):
         learner.fit()
-        log_probs = learner.predict_log_proba(dataset.test_images[test])
-        line: dict[str, Any] = {"round": number, "labels": len(learner.pool.labelled_indices)}
-        line |= evaluate(log_probs["method"], dataset.test_labels[test])
-        by_network = evaluate(log_probs["network"], dataset.test_labels[test])
+        known = learner.pool.labels
+        line: dict[str, Any] = {"round": number, "labels": len(known)}
+        line["class_counts"] = np.bincount(known, minlength=len(dataset.classes)).tolist()
+        log_probs = learner.predict_log_proba(test_images)
+        line |= evaluate(log_probs["method"], test_labels)
+        by_network = evaluate(log_probs["network"], test_labels)
         line |= {f"network_{name}": value for name, value in by_network.items()}
+        line["right"] = pack(log_probs["method"].argmax(1) == test_labels)
         picks = np.empty(0, np.int64)
         if number < protocol.rounds:
             picks = learner.ask(protocol.batch)

@@ -27,8 +27,7 @@ def read_runs(folder: str | Path) -> pd.DataFrame:
         protocol, method, seed = path.parts[-4:-1]
         for line in read_rounds(path):
             seconds = {f"seconds_{name}": value for name, value in line.pop("seconds", {}).items()}
-            for nested in ("picks", "picked"):
-                line.pop(nested, None)
+            line = {name: v for name, v in line.items() if isinstance(v, int | float)}
             names = {
                 "protocol": protocol,
                 "method": method,

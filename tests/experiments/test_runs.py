@@ -18,7 +18,7 @@ import pytest
 from spinal.data import Splits
 from spinal.errors import SpinalError
 from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
-from spinal.experiments.metrics import calibration_error, evaluate
+from spinal.experiments.metrics import calibration_error, evaluate, pack, reliability, unpack
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
 from spinal.experiments.runs import RunBusyError
 
@@ -47,6 +47,10 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
     assert [len(line["picks"]) for line in lines] == [5, 5, 5, 0]
     assert set(lines[0]["seconds"]) == {"network", "features", "posterior", "scoring", "choice"}
     assert 0 <= lines[0]["network_accuracy"] <= 1
+    for line in lines:
+        assert sum(line["class_counts"]) == line["labels"]
+        right = unpack(line["right"], sum(line["reliability"]["count"]))
+        assert right.mean() == line["accuracy"]
     picks = [p for line in lines for p in line["picks"]]
     splits = Splits.load(done.out / "tiny" / "splits" / "seed-0.json")
     assert len(set(picks)) == 15
@@ -198,11 +202,19 @@ def test_combinations_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         make_runs([load_protocol("digits")], ["deterministic"], ["bald"], [0], tmp_path)
 
 
+def test_right_and_wrong_survive_as_text() -> None:
+    right = np.random.default_rng(0).random(77) < 0.5
+    assert unpack(pack(right), 77).tolist() == right.tolist()
+
+
 def test_metrics_against_hand_computed_values() -> None:
     probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.45, 0.55]])
     labels = np.array([0, 1, 1, 1])
     found = evaluate(np.log(probs), labels)
     assert found["accuracy"] == 0.75
     assert found["nll"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.55]).mean())
-    assert calibration_error(probs, labels, bins=2) == pytest.approx(abs(3 - 2.85) / 4)
+    assert calibration_error(reliability(probs, labels, bins=2)) == pytest.approx(abs(3 - 2.85) / 4)
+    # Bins of a fifteenth: each point is alone in its own.
+    assert found["ece"] == pytest.approx((0.1 + 0.6 + 0.2 + 0.45) / 4)
+    assert sum(found["reliability"]["right"]) == 3
     assert json.dumps(found)
