@@ -4,7 +4,7 @@ BIN    := .venv/bin
 READY  := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo test test-all check format clean
 
 help:  ## List these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,13 @@ demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
 	$(BIN)/spinal demo
 
 test: $(READY)  ## Run the tests, two at a time
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
+
+test-all: $(READY)  ## Run all tests, those in a real browser too (installs chromium if need be)
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+		|| { apt-get update -q && apt-get install -y -q chromium; } \
+		|| { echo "The browser tests need chromium; on Debian, as root: apt install chromium"; exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
 check: $(READY)  ## Lint and type-check
