@@ -13,6 +13,7 @@ from rich.table import Table
 from spinal import __version__
 from spinal.errors import SpinalError
 from spinal.label import commands
+from spinal.label.cli import label
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -185,6 +186,7 @@ def datasets(data_dir: DataDir = None) -> None:
     Console().print(table)
 
 
+app.command()(label)
 app.command()(commands.export)
 app.command()(commands.predict)
 

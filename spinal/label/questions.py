@@ -94,10 +94,11 @@ class Questions:
             )
 
     def waiting(self) -> int:
-        """How many questions of the queue are still open."""
+        """How many questions of the queue nobody has answered or skipped."""
         return self._database.all(
             "SELECT count(*) FROM queue q JOIN images i ON i.id = q.image "
-            "WHERE i.label IS NULL AND NOT i.disputed AND i.problem IS NULL"
+            "WHERE i.problem IS NULL AND NOT EXISTS "
+            "(SELECT 1 FROM answers a WHERE a.image = i.id AND a.undone IS NULL)"
         )[0][0]
 
     def _lease(

@@ -1,0 +1,192 @@
+"""``spinal label``: open a folder of images, show the page, learn behind it."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from spinal.errors import SpinalError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from spinal.label.project import Project
+    from spinal.label.security import Rules
+    from spinal.label.supervisor import Supervisor
+
+
+def label(
+    folder: Annotated[Path, typer.Argument(help="Folder of images, or project folder.")],
+    classes: Annotated[
+        str | None,
+        typer.Option(help="Such as cat,dog,none. Needed once; later, to add more."),
+    ] = None,
+    project: Annotated[
+        Path | None,
+        typer.Option(help="Where labels, features and models are kept. [default: FOLDER/.spinal]"),
+    ] = None,
+    budget: Annotated[int | None, typer.Option(help="How many answers are planned.")] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="What the model sees of an image. [default: efficientnet-lite0]"),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than this machine need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    seed: Annotated[int | None, typer.Option(help="Source of all chance. [default: 0]")] = None,
+    simulate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Let a simulated person answer, from a CSV table with columns path and label."
+        ),
+    ] = None,
+    mistakes: Annotated[
+        float, typer.Option(help="Share of wrong answers of the simulated person.")
+    ] = 0.0,
+    pace: Annotated[float, typer.Option(help="Seconds that person takes for an answer.")] = 1.0,
+) -> None:
+    """Label the images of a folder on a page, while a model learns from the answers.
+
+    The model asks for the images that it can learn most from, and is fitted again in the
+    background as answers come. Called again, it goes on where it was. Every answer is on disk
+    before the page goes on.
+    """
+    for package in ("starlette", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
+    from spinal.label.project import open_project
+
+    names = tuple(name.strip() for name in classes.split(",")) if classes else None
+    opened = open_project(
+        folder, project, classes=names, budget=budget, features=features, seed=seed
+    )
+    try:
+        with FileLock(opened.home / "lock", timeout=0):
+            found = opened.scan()
+            images = opened.store.progress()["images"]
+            if not images:
+                raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
+            console = Console(stderr=True, highlight=False, soft_wrap=True)
+            console.print(f"{images} images in {opened.folder} ({found} new)", markup=False)
+            with Page(opened, host, port) as page:
+                if simulate is not None:
+                    _simulate(page, simulate, mistakes, pace, console)
+                else:
+                    page.announce(console, browser)
+                    page.wait()
+    except Timeout:
+        raise SpinalError(
+            f"{opened.home}: is open in another `spinal label`; use that one's page, or end it"
+        ) from None
+    finally:
+        opened.close()
+
+
+class Page:
+    """A server and the worker behind it, for as long as the context lasts.
+
+    Args:
+        project: what is labelled.
+        host: address to listen on.
+        port: port to listen on; 0 for any.
+    """
+
+    def __init__(self, project: Project, host: str, port: int) -> None:
+        self.project, self.host, self.port = project, host, port
+
+    def __enter__(self) -> Page:
+        import uvicorn
+
+        from spinal.label.security import Rules, is_loopback, keep_token
+        from spinal.label.server import Server
+        from spinal.label.supervisor import Supervisor
+
+        self._socket = _listen(self.host, self.port)
+        self.port = self._socket.getsockname()[1]
+        token = None if is_loopback(self.host) else keep_token(self.project.home / "token")
+        self.rules: Rules = Rules(self.host, self.port, token)
+        self.supervisor: Supervisor = Supervisor(self.project.home)
+        app = Server(self.project, self.rules, self.supervisor).app
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, lifespan="off",
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        self.server: uvicorn.Server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+        self.supervisor.start()
+        self._thread.start()
+        while not self.server.started:
+            if not self._thread.is_alive():
+                raise SpinalError("the server could not be started")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        self._thread.join(5)
+        self.supervisor.stop()
+        self._socket.close()
+
+    @property
+    def link(self) -> str:
+        """Where the page is, with the token if one is needed."""
+        name = self.host
+        if name in ("0.0.0.0", "::"):
+            name = socket.gethostname()
+        at = f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+        return at if self.rules.token is None else f"{at}?token={self.rules.token}"
+
+    def announce(self, console: Console, browser: bool) -> None:
+        """Say where the page is, and open it."""
+        if self.rules.token is not None:
+            console.print(
+                "[bold yellow]warning:[/] others on the network can reach this page. Whoever has "
+                "the link can see and label the images; what is sent is not encrypted."
+            )
+        console.print(f"label at [bold]{self.link}[/]  (Ctrl-C ends it; nothing is lost)")
+        if browser:
+            webbrowser.open(self.link)
+
+    def wait(self) -> None:
+        """Until somebody presses Ctrl-C."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(1)
+        except KeyboardInterrupt:
+            pass
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or an error that says what to do."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        raise SpinalError(
+            f"cannot listen on {host}, port {port} ({error.strerror}): choose another --port"
+        ) from error
+    return listening
+
+
+def _simulate(page: Page, table: Path, mistakes: float, pace: float, console: Console) -> None:
+    from spinal.label.simulate import Person, read_answers
+
+    person = Person(read_answers(table), page.project.settings.classes, mistakes=mistakes)
+    budget = page.project.settings.budget
+    result = person.label(page.link, budget, pace=pace, on_answer=None)
+    console.print(result.summary())

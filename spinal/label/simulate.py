@@ -1,0 +1,187 @@
+"""A simulated person, who answers through the same HTTP interface as the page."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pandas as pd
+
+from spinal.errors import DataError, SpinalError
+
+#: Questions that the page holds, so that the next images are fetched ahead.
+AHEAD = 4
+
+
+def read_answers(table: Path) -> dict[str, str]:
+    """The class of each image, from a CSV table with the columns ``path`` and ``label``."""
+    try:
+        rows = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{table}: cannot be read as a CSV table ({error})") from error
+    for column in ("path", "label"):
+        if column not in rows.columns:
+            raise DataError(f"{table}: no column {column!r} among {', '.join(rows.columns)}")
+    return dict(zip(rows["path"], rows["label"], strict=True))
+
+
+@dataclass
+class Session:
+    """What happened: how many answers, and how long the person waited for each next image.
+
+    Attributes:
+        answers: how many were given.
+        waits: seconds from each answer until the next image was there.
+        during_fits: which of these fell into a fit.
+        state: of the server, at the end.
+    """
+
+    answers: int = 0
+    waits: list[float] = field(default_factory=list)
+    during_fits: list[bool] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """A few lines to print."""
+        lines = [f"{self.answers} answers"]
+        if self.waits:
+            middle, last = (1000 * np.quantile(self.waits, q) for q in (0.5, 0.99))
+            lines.append(
+                f"next image after {middle:.0f} ms (median), {last:.0f} ms (99th percentile)"
+            )
+        for tested in self.state.get("rounds", [])[-1:]:
+            if tested["tested_on"]:
+                lines.append(
+                    f"model of round {tested['round']}, from {tested['trained_on']} answers: "
+                    f"{tested['correct']} of {tested['tested_on']} held-out answers right "
+                    f"({tested['low']:.0%} to {tested['high']:.0%})"
+                )
+        return "\n".join(lines)
+
+
+class Person:
+    """Answers from known labels, and is wrong now and then.
+
+    Args:
+        labels: the class of each image, by path.
+        classes: what may be answered; an image of no known class is skipped.
+        mistakes: share of answers that are another class, drawn at random.
+        seed: of the mistakes.
+        name: under which answers are given.
+    """
+
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        classes: Sequence[str],
+        *,
+        mistakes: float = 0.0,
+        seed: int = 0,
+        name: str = "simulated",
+    ) -> None:
+        self.labels, self.classes, self.mistakes = labels, tuple(classes), mistakes
+        self.seed, self.name = seed, name
+
+    def answer(self, path: str) -> str | None:
+        """What this person says about an image: always the same."""
+        label = self.labels.get(path)
+        if label not in self.classes:
+            return None
+        rng = np.random.default_rng([self.seed, *path.encode()])
+        if rng.random() < self.mistakes:
+            return str(rng.choice([name for name in self.classes if name != label]))
+        return label
+
+    def label(
+        self,
+        link: str,
+        budget: int | None,
+        *,
+        pace: float = 0.0,
+        on_answer: Callable[[int], None] | None = None,
+    ) -> Session:
+        """Label until the budget is used up, or nothing is left to ask.
+
+        Args:
+            link: where the page is.
+            budget: labelled images in all, those of earlier sessions among them.
+            pace: seconds from an image's appearance to its answer.
+            on_answer: called with the number of answers so far.
+        """
+        server, session = Connection(link), Session()
+        who = {"client": f"{self.name}-{time.time_ns()}", "person": self.name, "n": AHEAD}
+        fetched: dict[int, bool] = {}
+
+        def look(image: int) -> bool:
+            if image not in fetched:
+                fetched[image] = bool(server.get_bytes(f"/image/{image}"))
+            return fetched[image]
+
+        reply = server.post("/api/next", who)
+        while reply["questions"] and (budget is None or reply["progress"]["labelled"] < budget):
+            # As the page does, fetch those that come next, and leave out what cannot be shown.
+            if not all([look(question["image"]) for question in reply["questions"]]):
+                reply = server.post("/api/next", who)
+                continue
+            time.sleep(pace)
+            question = reply["questions"][0]
+            given = {
+                "token": f"{who['client']}-{question['image']}",
+                "image": question["image"],
+                "label": self.answer(question["path"]),
+            }
+            began = time.perf_counter()
+            reply = server.post("/api/answers", {**who, "answers": [given]})
+            if reply["questions"]:
+                look(reply["questions"][0]["image"])
+            session.waits.append(time.perf_counter() - began)
+            session.answers += 1
+            state = server.get("/api/state")
+            session.during_fits.append(state["worker"]["state"] in ("fitting", "features"))
+            if on_answer is not None:
+                on_answer(session.answers)
+        session.state = server.get("/api/state")
+        return session
+
+
+class Connection:
+    """One connection to the server, kept open as a browser would."""
+
+    def __init__(self, link: str) -> None:
+        parts = urlsplit(link)
+        if parts.hostname is None:
+            raise SpinalError(f"{link}: not a link to a page")
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        token = parse_qs(parts.query).get("token")
+        self._headers = {"Authorization": f"Bearer {token[0]}"} if token else {}
+
+    def get(self, path: str) -> dict[str, Any]:
+        """A JSON object."""
+        return json.loads(self.get_bytes(path))
+
+    def get_bytes(self, path: str) -> bytes:
+        """Whatever is there; nothing, for an image that cannot be shown."""
+        self._connection.request("GET", path, headers=self._headers)
+        return self._read()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a JSON object, and get one."""
+        headers = {**self._headers, "Content-Type": "application/json"}
+        self._connection.request("POST", path, json.dumps(body), headers)
+        return json.loads(self._read())
+
+    def _read(self) -> bytes:
+        response = self._connection.getresponse()
+        content = response.read()
+        if response.status == 404:
+            return b""
+        if response.status >= 400:
+            raise SpinalError(f"the server refused: {response.status} {content.decode()[:200]}")
+        return content
