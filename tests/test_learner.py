@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
+from scipy.stats import entropy
 
 from spinal import ActiveLearner, Pool, load_dataset
 from spinal.errors import FileFormatError, LabelError, SpinalError
 from spinal.learner import NotFittedError, PoolDryError
 from spinal.methods import METHODS
 from spinal.networks import Network, TrainSettings
+from spinal.posteriors import SPN
 
 DIGITS = load_dataset("digits")
 QUICK = TrainSettings(min_steps=30, max_steps=30)
@@ -69,10 +72,13 @@ def test_what_is_asked_or_labelled_is_not_asked_again(fitted: ActiveLearner) -> 
 
 def test_the_most_uncertain_are_asked(fitted: ActiveLearner) -> None:
     left = fitted.pool.unlabelled_indices
-    entropy = fitted.score(DIGITS.train_images[left])["uncertainty"]
     batch = fitted.ask(5)
     fitted.pool.release(batch)
-    np.testing.assert_array_equal(batch, left[np.argsort(-entropy)[:5]])
+    log_probs = fitted.predict_log_proba(DIGITS.train_images[left])["method"]
+    sharpened = softmax(SPN().sharpness * log_probs.astype(np.float64), axis=1)
+    np.testing.assert_array_equal(batch, left[np.argsort(-entropy(sharpened, axis=1))[:5]])
+    assert fitted.assessment is not None
+    assert fitted.assessment.summary()["entropy_rank"] > 0.95
 
 
 def test_a_dry_pool_says_so() -> None:

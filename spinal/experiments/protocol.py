@@ -64,6 +64,7 @@ class CircuitProtocol:
         grid: on which the features lie; the smallest that fits, if not given.
         masks: posterior samples by leaf dropout; none unless given (BALD needs some).
         dropout: rate of those.
+        sharpness: how much sharper than it predicts the posterior is when points are ranked.
     """
 
     preset: str = "default"
@@ -71,6 +72,7 @@ class CircuitProtocol:
     grid: tuple[int, int] | None = None
     masks: int | None = None
     dropout: float | None = None
+    sharpness: float = 30.0
 
 
 @dataclass(frozen=True)

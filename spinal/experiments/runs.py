@@ -182,7 +182,7 @@ def _posterior_settings(run: Run) -> dict[str, Any]:
         circuit = protocol.circuit
         return {
             "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
-            "dropout": circuit.dropout,
+            "dropout": circuit.dropout, "sharpness": circuit.sharpness,
         }  # fmt: skip
     if kind is MCDropout and protocol.samples is not None:
         return {"samples": protocol.samples}

@@ -25,7 +25,7 @@ class _Values:
 
 @dataclass
 class SPN(Posterior):
-    """``p(y | x) = p(y | z)`` by a circuit trained on the labelled features ``z``.
+    r"""``p(y | x) = p(y | z)`` by a circuit trained on the labelled features ``z``.
 
     Attributes:
         recipe: how the circuit is built and fitted.
@@ -34,6 +34,11 @@ class SPN(Posterior):
         masks: K, how many sets of dropped features `log_probs` samples; with None, K = 1, the
             exact posterior, or 20 for acquisition functions that compare samples (BALD).
         dropout: the rate of those drops; the recipe's ``leaf_dropout``, if not given.
+        sharpness: :math:`\beta`. Acquisition functions that see the exact posterior are shown
+            :math:`p^\beta`, normalised anew; predictions are not touched. A posterior that is
+            honest about few labels is spread over many classes nearly everywhere, and its entropy
+            is highest where points look like nothing in particular. Sharpened, it is highest where
+            two classes compete. ``results/picking`` has the curves.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"log_probs", "log_density", "moments"})
@@ -42,6 +47,7 @@ class SPN(Posterior):
     grid: tuple[int, int] | None = None
     masks: int | None = None
     dropout: float | None = None
+    sharpness: float = 30.0
     circuit: Circuit | None = field(default=None, init=False, repr=False)
     _last: _Values | None = field(default=None, init=False, repr=False)
 
@@ -68,7 +74,8 @@ class SPN(Posterior):
     def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
         circuit = self._fitted()
         if self.masks is None or not samples:
-            return self._values(view).by_class.log_softmax(1).unsqueeze(1)
+            sharpness = self.sharpness if samples else 1.0
+            return (sharpness * self._values(view).by_class).log_softmax(1).unsqueeze(1)
         with torch.no_grad():
             generator = torch.Generator().manual_seed(seed)
             return circuit.log_posterior(

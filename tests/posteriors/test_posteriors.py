@@ -120,6 +120,19 @@ def test_the_spn_has_a_density_and_masks_spread() -> None:
     assert Deterministic().log_density(view) is None
 
 
+def test_the_spn_is_sharpened_where_points_are_ranked_and_not_where_it_predicts() -> None:
+    view, y = make_view()
+    spn = SPN(QUICK, sharpness=3.0)
+    spn.fit(view, y, 3, seed=0)
+    assert spn.circuit is not None
+    expected = spn.circuit.log_posterior(view.features)
+    torch.testing.assert_close(spn.log_probs(view, samples=False)[:, 0], expected)
+    cubed = expected.exp() ** 3
+    torch.testing.assert_close(
+        spn.log_probs(view)[:, 0].exp(), cubed / cubed.sum(1, keepdim=True), atol=1e-5, rtol=0
+    )
+
+
 def test_mc_dropout_converges_to_the_mean_network_and_without_dropout_is_deterministic() -> None:
     view, _ = make_view()
     spread = MCDropout(samples=30).log_probs(view, seed=2)
