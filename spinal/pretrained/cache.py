@@ -31,6 +31,26 @@ def vectors_of(folder: str | Path, backbone: Backbone) -> Vectors:
     return Vectors(Path(folder) / f"{plain}-{backbone.fingerprint}", backbone.features)
 
 
+def decode(data: bytes, backbone: Backbone, max_pixels: int = MAX_PIXELS) -> NDArray[np.uint8]:
+    """The content of an image file as the backbone wants it, uint8 ``[S, S, 3]``.
+
+    Raises:
+        DataError: if it is not an image, damaged, or too large; the last by its header, before
+            anything is decoded.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            check_pixels(image, max_pixels)
+            # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
+            image.draft(None, (2 * backbone.size, 2 * backbone.size))
+            image.load()
+            return backbone.prepare(image)
+    except UnidentifiedImageError as error:
+        raise DataError("not a PNG, JPEG or WebP image") from error
+    except Exception as error:  # a damaged image can fail in any way
+        raise DataError(str(error) or type(error).__name__) from error
+
+
 class FeatureCache:
     """The features of image files under one backbone, on disk.
 
@@ -169,20 +189,10 @@ class FeatureCache:
         if entry is not None:
             return _Read(path, state, content, reason=entry.reason)
         try:
-            return _Read(path, state, content, pixels=self._decode(data))
-        except UnidentifiedImageError:
-            reason = "not a PNG, JPEG or WebP image"
-        except Exception as error:  # a damaged image can fail in any way
-            reason = str(error) or type(error).__name__
-        return _Read(path, state, content, reason=reason)
-
-    def _decode(self, data: bytes) -> NDArray[np.uint8]:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            check_pixels(image, self._max_pixels)
-            # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
-            image.draft(None, (2 * self.backbone.size, 2 * self.backbone.size))
-            image.load()
-            return self.backbone.prepare(image)
+            pixels = decode(data, self.backbone, self._max_pixels)
+        except DataError as error:
+            return _Read(path, state, content, reason=str(error))
+        return _Read(path, state, content, pixels=pixels)
 
 
 @dataclass(frozen=True)
