@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("starlette", reason="needs spinal[label]")
-
 from starlette.testclient import TestClient
 
 from spinal.label.project import Project, open_project

@@ -3,13 +3,14 @@
 import * as api from "./api.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
-import { $, bar, count, el } from "./dom.js";
+import { $, count, el } from "./dom.js";
 
 const VIEWS = [["label", "Label"], ["guesses", "Guesses"], ["mistakes", "Mistakes"],
-  ["outliers", "Outliers"], ["disagreements", "Disagreements"]];
+  ["outliers", "Outliers"], ["disagreements", "Disputes"]];
 const POLL = 1500;
 let state = null;
 let view = "label";
+let crashed = false;
 
 async function begin() {
   history.replaceState(null, "", location.pathname + location.hash); // no token in the address bar
@@ -59,28 +60,27 @@ function drawHead() {
     el("button", { "aria-current": name === view ? "page" : null, title: `Shift+${i + 1}`, "data-view": name, onclick: () => go(name) },
       text, name === "disagreements" && disputed ? el("span", { class: "badge" }, `${disputed}`) : null)));
   $("person").textContent = api.person.get();
-  $("worker").replaceChildren(...engine());
+  drawStatus();
 }
 
-function engine() {
+function drawStatus() {
   const { worker, features, progress, rounds } = state;
   const last = rounds[rounds.length - 1];
-  const learnt = last ? `learnt from ${count(last.trained_on, "answer")} in ${last.seconds.toFixed(1)} s` : "not fitted yet";
   const said = {
-    starting: "starting", fitting: "learning", idle: "up to date", fitted: "up to date", waiting: "waiting for answers",
-    checking: "checking labels", off: "switched off", crashed: "failed",
-    features: `looking at images, ${worker.done ?? 0} of ${worker.total ?? "?"}`,
+    starting: "Starting", fitting: "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
+    checking: "Checking labels", off: "No model", crashed: "The model failed",
+    features: `Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`,
   }[worker.state] ?? worker.state;
   const busy = ["starting", "fitting", "features", "checking"].includes(worker.state);
-  return [
-    el("p", {}, el("span", { class: `light ${worker.state === "crashed" ? "bad" : busy ? "busy" : "good"}` }),
-      el("strong", {}, `Model: ${said}`), el("span", { class: "muted" }, ` · ${learnt}`)),
-    worker.state === "features" && worker.total ? bar(worker.done / worker.total, "wide other") : null,
-    worker.state === "crashed" ? el("p", { class: "bad-text" }, worker.message) : null,
-    el("p", { class: "muted" }, `Features: ${features}`),
-    progress.problems
-      ? el("button", { class: "link", onclick: showProblems }, `${count(progress.problems, "file")} cannot be shown`) : null,
-  ].filter(Boolean);
+  const light = worker.state === "crashed" ? "bad" : busy ? "busy" : "good";
+  $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
+  const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")} in ${last.seconds.toFixed(1)} s` : "";
+  $("engine").textContent = `Features: ${features}${learnt}`;
+  if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can go on meanwhile.`);
+  else if (crashed) api.complain("");
+  crashed = worker.state === "crashed";
+  $("files").hidden = !progress.problems;
+  $("files").textContent = `${count(progress.problems, "file")} cannot be shown`;
 }
 
 async function showProblems() {
@@ -115,6 +115,7 @@ async function askName() {
 
 $("person").onclick = async () => { await askName(); location.reload(); };
 $("help-open").onclick = showHelp;
+$("files").onclick = showProblems;
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;

@@ -2,12 +2,14 @@
 
 import { el, percent } from "./dom.js";
 
-const WIDTH = 300, HEIGHT = 150, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
+const WIDTH = 300, HEIGHT = 124, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
 
 export function drawCurve(node, state) {
-  const rounds = state.rounds.filter((round) => round.tested_on > 0);
+  // Labels that were taken back make a round smaller than the one before: the last one counts.
+  const bySize = new Map(state.rounds.filter((r) => r.tested_on > 0).map((r) => [r.trained_on, r]));
+  const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
   const share = percent(state.holdout);
-  const note = `${share} of your answers, on images drawn at random, are kept for testing and never learnt from.`;
+  const note = `${share} of the questions are drawn at random, kept for testing, and never learnt from.`;
   if (!rounds.length) {
     node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));
     return;

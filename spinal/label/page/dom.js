@@ -23,7 +23,8 @@ export function bar(share, kind = "") {
   return el("span", { class: "bar" }, inner);
 }
 
-export const percent = (p) => (p > 0.994 && p < 1 ? "99 %" : `${Math.round(100 * p)} %`);
+/** Never "100 %" for what is only almost certain; the space does not break. */
+export const percent = (p) => `${p < 1 ? Math.min(99, Math.round(100 * p)) : 100}\u202f%`;
 export const count = (n, one, many = `${one}s`) =>
   `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 

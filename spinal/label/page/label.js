@@ -140,7 +140,9 @@ function drawChoices() {
     el("button", { "data-label": name, onclick: () => answer(name) },
       el("span", { class: "name" }, name),
       el("span", { class: "keys" }, ...keys.map((k) => el("kbd", {}, k.toUpperCase()))))));
-  $("choices").classList.toggle("many", state.classes.length > 9);
+  const n = state.classes.length;
+  $("choices").classList.toggle("many", n > 9);
+  $("choices").style.setProperty("--columns", n <= 3 ? n : n === 4 ? 2 : 3); // on a narrow screen
 }
 
 function drawSide() {

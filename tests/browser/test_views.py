@@ -1,0 +1,181 @@
+"""Every view at two widths, by keyboard and mouse; names that try to be more than names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spinal.label.beliefs import Beliefs
+from spinal.label.project import Project, open_project
+from spinal.label.store import Answer
+from tests.browser.pictures import CLASSES, make_pictures
+
+pytestmark = pytest.mark.slow
+
+VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements")
+SHOTS = os.environ.get("SPINAL_SCREENSHOTS")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A hundred pictures, forty labels of which some are wrong, and a good model's beliefs."""
+    truth = make_pictures(tmp_path / "landscapes", 100, size=160)
+    project = open_project(tmp_path / "landscapes", classes=CLASSES, features="pixels", budget=80)
+    project.scan()
+    store, rng = project.store, np.random.default_rng(0)
+    rows = store.images()
+    number = {name: i for i, name in enumerate(CLASSES)}
+    images = np.array([row["id"] for row in rows])
+    classes = np.array([number[truth[row["path"]]] for row in rows])
+    probs = rng.dirichlet(np.full(4, 0.3), len(rows)) * 0.4
+    probs[np.arange(len(rows)), classes] += 0.6
+    for i, row in enumerate(rows[:40]):
+        label = truth[row["path"]] if i % 9 else CLASSES[(classes[i] + 1) % 4]
+        store.answer([Answer(f"t{i}", row["id"], label)], "ada", CLASSES)
+    for row in [row for row in rows[:40] if not row["holdout"]][1:5]:
+        other = CLASSES[(number[truth[row["path"]]] + 2) % 4]
+        store.answer([Answer(f"d{row['id']}", row["id"], other)], "grace", CLASSES)
+    Beliefs(
+        4, images, probs.astype(np.float32), rng.normal(0, 9, len(rows)).astype(np.float32),
+        images[:40], probs[:40].astype(np.float32),
+    ).save(project.beliefs_file)  # fmt: skip
+    for i, (n, right) in enumerate([(2, 1), (4, 3), (6, 5), (8, 7)], 1):
+        low, high = right / n - 0.2, min(1, right / n + 0.12)
+        store.add_round(i, 8 * i, n, right, (low, high), 2.5)
+    queue = [row["id"] for row in rows[40:] if not row["holdout"]]
+    store.questions.hand_over(4, [(image, "uncertain") for image in queue])
+    yield project
+    project.close()
+
+
+def go(page: Any, view: str) -> None:
+    page.click(f"#tabs button[data-view={view}]")
+    if view != "label":
+        page.wait_for_selector(".tile")
+
+
+def tiles(page: Any) -> list[int]:
+    return [
+        int(n) for n in page.eval_on_selector_all(".tile", "all => all.map(t => t.dataset.image)")
+    ]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_fits(
+    project: Project,
+    serve: Callable[..., str],
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+    width: int,
+    scheme: str,
+) -> None:
+    page = open_page(serve(project), width, 844 if width < 400 else 800, color_scheme=scheme)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for view in VIEWS:
+        go(page, view)
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=Path(SHOTS or tmp_path) / f"{view}-{width}-{scheme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+    background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    light = sum(int(c) for c in background[4:-1].split(",")) > 380
+    assert light == (scheme == "light")
+    host = page.url.split("/")[2]
+    assert all(url.split("/")[2] == host for url in asked)  # nothing comes from elsewhere
+
+
+def test_guesses_are_confirmed_in_bulk_and_taken_back(
+    project: Project, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    page = open_page(serve(project))
+    page.keyboard.press("Shift+Digit2")
+    page.wait_for_selector(".tile")
+    shown = tiles(page)
+    before = project.store.progress()["labelled"]
+    page.keyboard.press("ArrowRight")  # the first tile
+    page.keyboard.press("3")  # is a tree
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press(" ")  # the second one is left out
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#toast:not([hidden])")
+    labels = {row["id"]: row["label"] for row in project.store.labelled()}
+    assert labels[shown[0]] == "tree"
+    assert shown[1] not in labels
+    assert all(labels[image] == "boat" for image in shown[2:])
+    assert project.store.progress()["labelled"] == before + len(shown) - 1
+    page.click("#toast button")
+    page.wait_for_function("n => document.querySelectorAll('.tile').length === n", arg=len(shown))
+    assert project.store.progress()["labelled"] == before
+
+
+def test_mistakes_are_kept_or_corrected(
+    project: Project, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    page = open_page(serve(project))
+    page.evaluate("localStorage.setItem('spinal-person', 'ada')")
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    go(page, "mistakes")
+    first, second = tiles(page)[:2]
+    was = project.store.image(first)["label"]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"[data-image='{first}']", state="detached")
+    assert project.store.image(first)["label"] == was
+    page.wait_for_selector(f"[data-image='{second}']:focus")  # the next one is in focus
+    page.click(f"[data-image='{second}'] button:has-text('house')")
+    page.wait_for_selector(f"[data-image='{second}']", state="detached")
+    assert project.store.image(second)["label"] == "house"
+
+
+def test_outliers_are_skipped_and_disputes_decided(
+    project: Project, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    page = open_page(serve(project))
+    go(page, "outliers")
+    first = tiles(page)[0]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press(" ")
+    page.wait_for_selector(f"[data-image='{first}']", state="detached")
+    assert project.store.answers()[-1]["label"] is None
+    assert page.text_content(".badge") == "4"
+    go(page, "disagreements")
+    page.wait_for_selector("#grid.disagreements .tile")
+    disputed = tiles(page)[0]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("h")
+    page.wait_for_selector(f"[data-image='{disputed}']", state="detached")
+    assert project.store.image(disputed)["label"] == "house"
+    assert project.store.progress()["disputed"] == 3
+
+
+def test_names_are_only_ever_text(
+    tmp_path: Path, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    folder = tmp_path / "<i>images"
+    make_pictures(folder, 3, size=64)
+    evil = "<img src=x onerror='window.hacked=1'>"
+    for i, old in enumerate(sorted(folder.iterdir())):
+        old.rename(folder / f"{i}<svg onload=window.hacked=1>.jpg")
+    project = open_project(folder, classes=(evil, "dog"), features="pixels")
+    project.scan()
+    link = serve(project)
+    page = open_page(link)
+    assert page.text_content("#title") == "<i>images"
+    assert "<svg onload" in page.text_content("#file")
+    assert page.text_content("#choices .name") == evil
+    page.keyboard.press("1")
+    page.wait_for_timeout(300)
+    page.keyboard.press("?")
+    assert evil in page.text_content("#help")
+    for view in VIEWS[1:]:
+        page.goto(f"{link}#{view}")
+    assert page.evaluate("window.hacked") is None
+    assert page.query_selector("#choices img, #file svg, #title i") is None
+    project.close()
