@@ -1,9 +1,12 @@
-"""Speed and memory of acquisition functions: spinal, other libraries, and the bare arithmetic.
+r"""Speed and memory of acquisition functions: spinal, other libraries, and the bare arithmetic.
 
-    python benchmarks/acquisition.py --batchbald PYTHON --skactiveml PYTHON --baal PYTHON
+    python benchmarks/acquisition.py --batchbald PYTHON --skactiveml PYTHON --baal PYTHON \
+        --modal PYTHON --save results/benchmarks/acquisition
 
 A library whose Python is not given is left out. Every measurement has a process of its own, with
 one thread; time is that of the CPU, memory the growth of the peak over what is resident before.
+With ``--only mc_dropout k_center`` no more than that is measured anew; the rest is taken from what
+is saved.
 """
 
 from __future__ import annotations
@@ -11,48 +14,43 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from circuits import PEERS, ROOT, processor
-
-SPINAL, REDUX, SKACTIVEML, BAAL = "spinal", "batchbald_redux", "scikit-activeml", "baal"
-FLOOR = "matrix-vector products"
-MODULES = {
-    SPINAL: "acquisition_spinal",
-    REDUX: "acquisition_batchbald",
-    SKACTIVEML: "acquisition_skactiveml",
-    BAAL: "acquisition_baal",
-    FLOOR: "acquisition_spinal",
-}
-#: Typical of MC Dropout, and samples that disagree about nearly everything; see acquisition_data.
-USUAL, WILD = 0.3, 1.0
-
-Case = dict[str, Any]
-
-
-def batchbald(n: int, k: int, b: int, doubt: float = USUAL, labellings: int = 10_000) -> Case:
-    """BatchBALD with ten classes."""
-    return {
-        "what": "batchbald", "n": n, "k": k, "c": 10, "b": b, "labellings": labellings,
-        "doubt": doubt,
-    }  # fmt: skip
-
+from acquisition_cases import (
+    BAAL,
+    FLAGS,
+    FLOOR,
+    MODAL,
+    REDUX,
+    SKACTIVEML,
+    SPINAL,
+    WILD,
+    Case,
+    badge,
+    batchbald,
+    describe,
+    k_center,
+    mc_dropout,
+    measure,
+)
+from acquisition_parity import assert_parity
+from circuits import ROOT, processor
 
 #: Cases, and who takes part beside spinal.
 COMPARED: list[tuple[Case, list[str]]] = [
     (batchbald(2_000, 20, 5), [REDUX, SKACTIVEML, BAAL]),
     (batchbald(10_000, 50, 10), [REDUX]),
     ({"what": "frank_wolfe", "n": 40_000, "j": 100, "b": 1_000}, [FLOOR]),
-    ({"what": "k_center", "n": 60_000, "d": 512, "b": 1_000}, []),
-    ({"what": "badge", "n": 60_000, "d": 128, "c": 10, "b": 1_000}, []),
-    # MC Dropout scores, N = 10,000, K = 100, belong here once they are compared.
+    (mc_dropout(10_000, 100), [BAAL, MODAL]),
+    (k_center(10_000, 512, 100), [SKACTIVEML]),
+    (k_center(60_000, 512, 1_000), []),
+    (badge(10_000, 128, 100), [SKACTIVEML]),
+    (badge(30_000, 128, 1_000), []),
+    (badge(60_000, 128, 1_000), []),
 ]
 SCALING: list[Case] = [
     *(batchbald(n, 50, 10) for n in (5_000, 10_000, 20_000, 40_000)),
@@ -63,50 +61,18 @@ SCALING: list[Case] = [
 ]
 
 
-def measure(python: str, name: str, case: Case, repeats: int = 1) -> dict[str, Any]:
-    """Run one case once, or several times if it is quick."""
-    threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    environment = {**os.environ, **dict.fromkeys(threads, "1")}
-    if MODULES[name] == MODULES[SPINAL]:
-        environment["PYTHONPATH"] = str(ROOT)
-    asked = {**case, "repeats": repeats, "what": "matvec" if name == FLOOR else case["what"]}
-    run = subprocess.run(
-        [python, str(PEERS / "acquisition_worker.py"), MODULES[name], json.dumps(asked)],
-        env=environment, text=True, capture_output=True,
-    )  # fmt: skip
-    if run.returncode:
-        raise RuntimeError(f"{name} failed at {describe(case)}:\n{run.stderr[-2000:]}")
-    answer = json.loads(run.stdout)
-    answer["median"] = statistics.median(answer["seconds"])
-    print(describe(case), name, f"{answer['median']:.2f} s", sep="  ", file=sys.stderr)
-    return answer
-
-
-def assert_parity(pythons: dict[str, str]) -> dict[str, float]:
-    """The same batch and scores as the peers where all are exact; the greatest differences."""
-    case = batchbald(300, 12, 4, labellings=100_000)
-    ours = measure(pythons[SPINAL], SPINAL, case)
-    differences = {}
-    for name in (REDUX, SKACTIVEML):
-        if name in pythons:
-            theirs = measure(pythons[name], name, case)
-            difference = np.abs(np.subtract(ours["scores"], theirs["scores"])).max()
-            assert ours["picks"] == theirs["picks"], f"{name} picks another batch"
-            assert difference < 1e-4, f"{name} differs by {difference} in scores"
-            differences[name] = float(difference)
-    return differences
-
-
-def compare(pythons: dict[str, str], repeats: int) -> Iterator[dict[str, Any]]:
+def compare(pythons: dict[str, str], repeats: int, wanted: set[str]) -> Iterator[dict[str, Any]]:
     """Rows of the comparison, with sampled scores checked against the first peer's."""
     for case, peers in COMPARED:
+        if case["what"] not in wanted:
+            continue
         names = [SPINAL, *(name for name in peers if name in pythons)]
         results = {name: measure(pythons[name], name, case, repeats) for name in names}
         scores = [result["scores"] for result in results.values() if "scores" in result]
         for other in scores[1:]:
             # Both are greedy on estimates: the information of the batches agrees, not each pick.
             assert abs(scores[0][-1] - other[-1]) < 0.1, f"{scores[0][-1]} and {other[-1]} nats"
-        yield {"case": case, **numbers(results)}
+        yield {"case": case, "commit": commit(), **numbers(results)}
 
 
 def numbers(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -127,6 +93,8 @@ def judge(rows: list[dict[str, Any]], scaling: list[dict[str, Any]]) -> list[dic
     by = {describe(row["case"]): row for row in [*scaling, *rows]}
     large, huge = by[describe(batchbald(10_000, 50, 10))], by[describe(batchbald(30_000, 50, 200))]
     coreset = next(row for row in rows if row["case"]["what"] == "frank_wolfe")
+    dropout = by.get(describe(mc_dropout(10_000, 100)), {}).get("seconds", {})
+    half, whole = (by[describe(badge(n, 128, 1_000))]["memory"] for n in (30_000, 60_000))
 
     def target(text: str, value: float | None, bound: float, at_least: bool) -> dict[str, Any]:
         met = None if value is None else value >= bound if at_least else value <= bound
@@ -148,17 +116,22 @@ def judge(rows: list[dict[str, Any]], scaling: list[dict[str, Any]]) -> list[dic
             "ACS-FW, N = 40,000, J = 100, b = 1,000: at most 3 x its matrix-vector products",
             coreset["seconds"][SPINAL] / coreset["seconds"][FLOOR], 3, False,
         ),
+        *(
+            target(
+                f"MC Dropout scores, N = 10,000, K = 100: at least 20 x faster than {name}",
+                dropout[name] / dropout[SPINAL] if name in dropout else None, 20, True,
+            )
+            for name in (BAAL, MODAL)
+        ),
+        target(
+            "BADGE, N = 60,000, C = 10, D = 128: peak MB, of 307 that N x C x D floats would take",
+            whole[SPINAL], 150, False,
+        ),
+        target(
+            "BADGE: MB by which that is more than with N = 30,000, of 154 for N x C x D floats",
+            whole[SPINAL] - half[SPINAL], 75, False,
+        ),
     ]  # fmt: skip
-
-
-def describe(case: Case) -> str:
-    """A case in words."""
-    titles = {
-        "batchbald": "BatchBALD", "frank_wolfe": "ACS-FW", "k_center": "k-center", "badge": "BADGE"
-    }  # fmt: skip
-    sizes = [f"{key.upper()} = {case[key]:,}" for key in "nkcjd" if key in case]
-    wild = ", samples that disagree" if case.get("doubt") == WILD else ""
-    return f"{titles[case['what']]}, {', '.join(sizes)}, b = {case['b']:,}{wild}"
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -192,7 +165,16 @@ def report(record: dict[str, Any]) -> str:
         + ("" if target["value"] is None else f" ({target['value']:,.3g})")
         for target in record["targets"]
     ]
-    parity = [f"{name} {value:.1g}" for name, value in record["parity"].items()]
+    parity = {
+        what: ", ".join(f"{name} {value:.1g}" for name, value in found.items()) or "no peer"
+        for what, found in {
+            "batchbald": {},
+            "mc_dropout": {},
+            "badge": {},
+            **record["parity"],
+        }.items()
+    }
+    commits = sorted({row["commit"] for row in [*record["rows"], *record["scaling"]]})
     return "\n".join(
         [
             *table(record["rows"]),
@@ -206,11 +188,16 @@ def report(record: dict[str, Any]) -> str:
             "",
             "Nats: what the labels of the batch tell about the model, by each library's estimate.",
             "Where a point would add less than a hundredth of the first, the posterior samples are",
-            "used up: spinal goes on as with another batch, whose nats are added. Parity in the",
-            f"exact regime, greatest difference in nats: {', '.join(parity) or 'no peer'}.",
+            "used up: spinal goes on as with another batch, whose nats are added.",
+            "",
+            "Parity, asserted first. BatchBALD in the exact regime: the same picks; greatest",
+            f"difference in nats {parity['batchbald']}. MC Dropout, each with its own masks: 1 -",
+            f"correlation of scores {parity['mc_dropout']}. k-center: the same picks. BADGE: the",
+            "same first pick; mean squared distances that are left after 50 picks differ by",
+            f"{parity['badge']}.",
+            "",
             f"One thread of {record['cpu']}, process-CPU time, median of {record['repeats']} where",
-            f"a run takes less than 5 s. Measured in {record['took']:.0f} s at commit "
-            f"{record['commit']}.",
+            f"a run takes less than 5 s. Measured at commit {', '.join(commits)}.",
         ]
     )
 
@@ -222,43 +209,57 @@ def commit() -> str:
         run = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
         return run.stdout.strip()
 
-    changed = git("status", "--porcelain", "--", "spinal/acquisition")
+    measured = ("spinal/acquisition", "spinal/networks", "spinal/posteriors")
+    changed = git("status", "--porcelain", "--", *measured)
     return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
 
 
 def main() -> None:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(description="Speed and memory of acquisition functions.")
-    for flag in ("batchbald", "skactiveml", "baal"):
+    for flag in FLAGS:
         variable = f"SPINAL_{flag.upper()}_PYTHON"
         parser.add_argument(f"--{flag}", default=os.environ.get(variable), help=f"or {variable}")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--save", type=Path, help="write the table to SAVE.md and SAVE.json")
+    kinds = list(dict.fromkeys(case["what"] for case, _ in COMPARED))
+    parser.add_argument(
+        "--only", nargs="+", choices=kinds, help="take the rest from SAVE.json, as it was"
+    )
     options = parser.parse_args()
+    if options.only and not options.save:
+        parser.error("--only needs --save, where the rest is")
 
-    given = {REDUX: options.batchbald, SKACTIVEML: options.skactiveml, BAAL: options.baal}
+    given = {name: getattr(options, flag) for flag, name in FLAGS.items()}
     pythons = {SPINAL: sys.executable, FLOOR: sys.executable}
     pythons |= {name: python for name, python in given.items() if python}
+    wanted = set(options.only or kinds)
+    before = json.loads(options.save.with_suffix(".json").read_text()) if options.only else {}
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the workers inherit it
-    start, measured_commit = time.time(), commit()
-    parity = assert_parity(pythons)
-    rows = list(compare(pythons, options.repeats))
-    scaling = [
-        {"case": case, **numbers({SPINAL: measure(sys.executable, SPINAL, case)})}
-        for case in SCALING
-    ]
-    flags = [f for f in ("batchbald", "skactiveml", "baal") if getattr(options, f)]
+    parity = before.get("parity", {}) | assert_parity(pythons, wanted)
+    rows = list(compare(pythons, options.repeats, wanted))
+    new = {describe(row["case"]): row for row in rows}
+    kept = {describe(row["case"]): row for row in before.get("rows", [])}
+    both = {**kept, **new}
+    rows = [both[name] for case, _ in COMPARED if (name := describe(case)) in both]
+    scaling = before.get("scaling", [])
+    if "batchbald" in wanted:
+        scaling = [
+            {
+                "case": case,
+                "commit": commit(),
+                **numbers({SPINAL: measure(sys.executable, SPINAL, case)}),
+            }
+            for case in SCALING
+        ]
+    used = [flag for flag, name in FLAGS.items() if any(name in row["seconds"] for row in rows)]
     record = {
-        "command": " ".join(
-            ["python benchmarks/acquisition.py", *(f"--{f} PYTHON" for f in flags)]
-        ),
-        "commit": measured_commit,
+        "command": " ".join(["python benchmarks/acquisition.py", *(f"--{f} PYTHON" for f in used)]),
         "cpu": processor(),
         "repeats": options.repeats,
-        "took": time.time() - start,
-        "left_out": [name for name in given if not given[name]],
+        "left_out": [name for flag, name in FLAGS.items() if flag not in used],
         "parity": parity,
         "targets": judge(rows, scaling),
         "rows": rows,

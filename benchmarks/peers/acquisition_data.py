@@ -27,3 +27,20 @@ def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
     """Features, or projected log-likelihoods: float32, with something in common."""
     random = np.random.RandomState(seed)
     return (random.standard_normal((n, d)) + random.standard_normal(d)).astype(np.float32)
+
+
+def images(n: int, seed: int = 0) -> np.ndarray:
+    """Noise of different strengths, uint8 ``[N, 28, 28, 1]``: the fainter, the less sure."""
+    random = np.random.RandomState(seed)
+    strength = random.uniform(size=(n, 1, 1, 1)).astype(np.float32)
+    return (255 * strength * random.uniform(size=(n, 28, 28, 1)).astype(np.float32)).astype("uint8")
+
+
+def weights(shapes: list[tuple[int, ...]], seed: int = 0) -> list[np.ndarray]:
+    """Weights of a network with ReLUs, and small biases."""
+    random = np.random.RandomState(seed)
+    drawn = []
+    for shape in shapes:
+        fan_in = np.prod(shape[1:]) if len(shape) > 1 else 400.0
+        drawn.append((random.standard_normal(shape) * (2 / fan_in) ** 0.5).astype(np.float32))
+    return drawn

@@ -6,10 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import acquisition_data as data
+import numpy as np
 import torch
+from acquisition_lenet import fill as fill_weights
 
 from spinal.acquisition import Candidates, make_acquisition
 from spinal.acquisition.batchbald import batchbald as batchbald_with_gains
+from spinal.acquisition.frank_wolfe import fill
+from spinal.acquisition.scores import bald
+from spinal.data import as_points
+from spinal.networks import build_network
+from spinal.posteriors import MCDropout, View
 
 VERSIONS = {"torch": torch.__version__}
 Run = Callable[[], dict[str, Any]]
@@ -30,8 +37,13 @@ def batchbald(n: int, k: int, c: int, b: int, labellings: int, doubt: float) -> 
 
 
 def frank_wolfe(n: int, j: int, b: int) -> Run:
-    """ACS-FW, the batch filled."""
-    return _select("acs-fw", b, projections=torch.from_numpy(data.vectors(n, j)))
+    """ACS-FW on projections, the batch filled."""
+    vectors = torch.from_numpy(data.vectors(n, j))
+
+    def run() -> dict[str, Any]:
+        return {"picks": fill(vectors, b, torch.Generator().manual_seed(0)).tolist()}
+
+    return run
 
 
 def matvec(n: int, j: int, b: int) -> Run:
@@ -46,10 +58,24 @@ def matvec(n: int, j: int, b: int) -> Run:
     return run
 
 
+def mc_dropout(n: int, k: int) -> Run:
+    """BALD scores of images as they are stored."""
+    network = build_network("lenet", (28, 28, 1), 10).eval()
+    fill_weights(network)
+    network.preprocess.set([0.0], [1.0])
+    view = View(network, as_points(data.images(n)), np.arange(n), torch.empty(n, 0))
+    posterior = MCDropout(k)
+
+    def run() -> dict[str, Any]:
+        return {"bald": bald(posterior.log_probs(view, seed=0)).tolist()}
+
+    return run
+
+
 def k_center(n: int, d: int, b: int) -> Run:
-    """k-center greedy, from nothing."""
-    features = torch.from_numpy(data.vectors(n, d))
-    return _select("k-center", b, features=features, labelled_features=features[:0])
+    """k-center greedy, the first point being labelled."""
+    features = torch.from_numpy(data.vectors(n + 1, d))
+    return _select("k-center", b, features=features[1:], labelled_features=features[:1])
 
 
 def badge(n: int, d: int, c: int, b: int) -> Run:

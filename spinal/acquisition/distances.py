@@ -20,7 +20,7 @@ class Products:
         self._factors = factors
         self.squared_norms_N = torch.ones_like(factors[0][:, 0])
         for factor in factors:
-            self.squared_norms_N *= factor.square().sum(1)
+            self.squared_norms_N *= squared_norms(factor)
 
     def squared_distances(self, i: int) -> Tensor:
         """From point ``i`` to every point, ``[N]``; exactly 0 to itself."""
@@ -31,6 +31,12 @@ class Products:
         away_N = inner_N.mul_(-2).add_(self.squared_norms_N).add_(self.squared_norms_N[i])
         away_N[i] = 0
         return away_N.clamp_min_(0)
+
+
+def squared_norms(points_N_D: Tensor) -> Tensor:
+    """Of all points, ``[N]``, without a copy of their size."""
+    rows = max(1, _CHUNK // max(1, points_N_D.shape[1]))
+    return torch.cat([part.square().sum(1) for part in points_N_D.split(rows)])
 
 
 def squared_distances_to_nearest(points_N_D: Tensor, others_L_D: Tensor) -> Tensor:
