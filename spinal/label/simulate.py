@@ -116,7 +116,7 @@ class Person:
             on_answer: called with the number of answers so far.
         """
         server, session = Connection(link), Session()
-        who = {"client": f"{self.name}-{time.time_ns()}", "person": self.name, "n": AHEAD}
+        who = {"client": self.name, "person": self.name, "n": AHEAD}
         fetched: dict[int, bool] = {}
 
         def look(image: int) -> bool:
@@ -133,7 +133,7 @@ class Person:
             time.sleep(pace)
             question = reply["questions"][0]
             given = {
-                "token": f"{who['client']}-{question['image']}",
+                "token": f"{self.name}-{time.time_ns()}",
                 "image": question["image"],
                 "label": self.answer(question["path"]),
             }

@@ -1,0 +1,128 @@
+"""`spinal label` and the simulated person."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from rich.console import Console
+
+from spinal.errors import DataError, SpinalError
+from spinal.label.cli import Page, label
+from spinal.label.project import Project
+from spinal.label.simulate import Connection, Person, read_answers
+from tests.label.conftest import CLASSES
+from tests.label.files import make_images
+
+
+@pytest.fixture
+def sleeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that does nothing: what it does is tested elsewhere."""
+    from spinal.label import supervisor
+
+    first = supervisor.Supervisor.__init__
+
+    def start(self: Any, home: Path, command: Any = None) -> None:
+        idle = 'import sys; print(\'{"state": "idle"}\', flush=True); sys.stdin.read()'
+        first(self, home, [sys.executable, "-c", idle])
+
+    monkeypatch.setattr(supervisor.Supervisor, "__init__", start)
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_simulated_person_labels_through_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = make_images(tmp_path / "images", 30)
+    (tmp_path / "images" / "image-0003.png").write_bytes(b"broken")
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\n" + "".join(f"{k},{v}\n" for k, v in truth.items()))
+    options: dict[str, Any] = {"features": "pixels", "port": 0, "simulate": table, "pace": 0.0}
+    label(tmp_path / "images", "red, green,blue", budget=12, **options)
+    shown = capsys.readouterr().err
+    assert "12 answers" in shown
+    assert "median" in shown
+    label(tmp_path / "images", budget=29, **options)  # goes on: no classes needed
+    assert "17 answers" in capsys.readouterr().err
+    from spinal.label.project import open_project
+
+    project = open_project(tmp_path / "images")
+    assert {row["path"]: row["label"] for row in project.store.labelled()} == {
+        path: of for path, of in truth.items() if path != "image-0003.png"
+    }
+    assert project.store.people() == {"simulated": 29}
+    project.close()
+
+
+def test_the_simulated_person_is_wrong_at_the_given_rate_and_consistent() -> None:
+    truth = {f"{i}.png": CLASSES[i % 3] for i in range(2000)}
+    person = Person(truth, CLASSES, mistakes=0.05, seed=3)
+    said = {path: person.answer(path) for path in truth}
+    wrong = sum(said[path] != truth[path] for path in truth)
+    assert 60 <= wrong <= 140  # 100 expected, standard deviation 9.7
+    assert {path: person.answer(path) for path in truth} == said
+    assert person.answer("unknown.png") is None
+
+
+def test_wrong_tables_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("file,label\nx,y\n")
+    with pytest.raises(DataError, match="no column 'path'"):
+        read_answers(tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"missing\.csv"):
+        read_answers(tmp_path / "missing.csv")
+
+
+def test_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SpinalError, match="no such folder"):
+        label(tmp_path / "nothing", "cat,dog")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpinalError, match="to begin one"):
+        label(tmp_path / "empty")
+    with pytest.raises(SpinalError, match="no images"):
+        label(tmp_path / "empty", "cat,dog")
+    lock = FileLock(tmp_path / "empty" / ".spinal" / "lock")
+    with lock, pytest.raises(SpinalError, match="open in another"):
+        label(tmp_path / "empty")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name)
+    )
+    with pytest.raises(SpinalError, match=r"pip install 'spinal\[label\]'"):
+        label(tmp_path / "empty")
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_port_that_is_taken(project: Project) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with (
+            pytest.raises(SpinalError, match="choose another --port"),
+            Page(project, "127.0.0.1", taken.getsockname()[1]),
+        ):
+            pass
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_another_address_needs_the_token_and_warns(project: Project) -> None:
+    shown = io.StringIO()
+    with Page(project, "0.0.0.0", 0) as page:
+        page.announce(Console(file=shown, width=200), browser=False)
+        token = page.link.partition("?token=")[2]
+        assert len(token) == 32
+        at = f"http://127.0.0.1:{page.port}/"
+        with pytest.raises(SpinalError, match="403"):
+            Connection(at).get("/api/state")
+        assert Connection(f"{at}?token={token}").get("/api/state")["name"] == "images"
+    assert "warning" in shown.getvalue()
+    assert token in shown.getvalue()
+    with Page(project, "127.0.0.1", 0) as page:
+        assert "token" not in page.link
+        page.announce(Console(file=(quiet := io.StringIO()), width=200), browser=False)
+        assert "warning" not in quiet.getvalue()
