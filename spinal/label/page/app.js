@@ -74,7 +74,7 @@ function drawStatus() {
   const busy = ["starting", "fitting", "features", "checking"].includes(worker.state);
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : "good";
   $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
-  const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")} in ${last.seconds.toFixed(1)} s` : "";
+  const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
   $("engine").textContent = `Features: ${features}${learnt}`;
   if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can go on meanwhile.`);
   else if (crashed) api.complain("");
