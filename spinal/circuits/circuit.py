@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from spinal.circuits import queries, storage
 from spinal.circuits.dropout import dropout_moments
+from spinal.circuits.flows import paths_to_roots, root_values
 from spinal.circuits.leaves import Natural, NormalLeaves, wide
-from spinal.circuits.sums import Layer, log_sum, log_value
+from spinal.circuits.sums import Layer, log_sum
 from spinal.errors import StructureError
 
 #: Points evaluated at a time: enough for the matrix products, few enough for the caches.
@@ -29,7 +30,13 @@ SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What depends on the parameters alone, computed once for all points of a call."""
+    """What depends on the parameters alone, computed once for all points of a call.
+
+    Attributes:
+        natural: `NormalLeaves.natural`.
+        weights: `Sum.scaled_weights` of each layer.
+        log_prior: ``[C]``.
+    """
 
     natural: Natural
     weights: list[Tensor]
@@ -51,6 +58,8 @@ class Circuit(nn.Module):
         StructureError: if the structure is not decomposable and complete, or leaves a variable out.
     """
 
+    paths: Tensor
+
     def __init__(
         self, leaves: NormalLeaves, layers: Sequence[Layer], *, leaf_dropout: float = 0.0
     ) -> None:
@@ -63,6 +72,7 @@ class Circuit(nn.Module):
         self.leaf_dropout = leaf_dropout
         self.prior_logits = nn.Parameter(torch.zeros(self.classes))
         self.prove()
+        self.register_buffer("paths", paths_to_roots(layers), persistent=False)
 
     @property
     def features(self) -> int:
@@ -177,12 +187,7 @@ class Circuit(nn.Module):
             top = self.product_values(log_p)[-1]
             by_class = (top.unsqueeze(-1) + self.root_log_weights()).logsumexp((0, 1, 3))
         else:
-            m = log_p.detach().amax(-1)
-            x = (log_p - m.unsqueeze(-1)).exp()
-            m = m.to(wide(m))
-            for layer, weights in zip(self.layers, theta.weights, strict=True):
-                x, m = layer(x, m, weights)
-            by_class, m = log_value(x, m)
+            by_class, m = root_values(log_p, self.layers, theta.weights, self.paths)
             common = common + m
         return by_class + theta.log_prior, common
 
@@ -195,7 +200,7 @@ class Circuit(nn.Module):
         """Normalise the parameters, for use with several calls."""
         return Evaluated(
             self.leaves.natural(),
-            [layer.sum.weights() for layer in self.layers],
+            [layer.sum.scaled_weights() for layer in self.layers],
             self.prior_logits.log_softmax(0),
         )
 

@@ -140,19 +140,22 @@ class NormalLeaves(nn.Module):
 
     def natural(self) -> Natural:
         """The parameters in the form that `forward` uses; see `Natural`."""
-        scale = self.scale()
+        scale = self.scale() if self.learn_scale else self.fixed_scale
         with torch.no_grad():
             total = torch.zeros_like(self.shift)
             centre = total.index_add(0, self._owner, self.location.mean(1)) / self._slots_of
-            widest = -0.5 * scale.amax(1) ** -2
-            common = torch.full_like(total, -torch.inf)
-            common = common.scatter_reduce(0, self._owner, widest, "amax")
+            if self.learn_scale:
+                widest = -0.5 * scale.amax(1) ** -2
+                common = torch.full_like(total, -torch.inf)
+                common = common.scatter_reduce(0, self._owner, widest, "amax")
+            else:  # with one scale for all, the whole of z^2 is common
+                common = (-0.5 * scale**-2).expand_as(total)
             unit = self.stretch.log().add(_HALF_LOG_TWO_PI)
         location = self.location - centre[self._owner, None]
         linear = location * scale**-2
-        constant = -0.5 * location * linear - scale.log() - unit[self._owner, None]
-        parts = [linear, constant]
-        if self.learn_scale:  # with one scale for all, the whole of z^2 is common
+        at_centre = scale.log() + unit[self._owner, None]
+        parts = [linear, torch.addcmul(-at_centre, location, linear, value=-0.5)]
+        if self.learn_scale:
             parts.append(-0.5 * scale**-2 - common[self._owner, None])
         eta = [self._by_region(part, 0) for part in parts]
         return Natural(eta, centre, common)

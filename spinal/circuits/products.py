@@ -20,9 +20,9 @@ by block of such stretches: every cell is read and written once, and padding is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,8 @@ from spinal.errors import StructureError
 Combine: TypeAlias = Callable[..., Tensor]
 #: Where results of an axis go, and the stretches of the same length that they come from.
 Stretch: TypeAlias = tuple[slice, tuple[slice, ...]]
+#: A block of a contiguous tensor, as `Tensor.as_strided` wants it: size, strides, offset.
+Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,7 @@ class Product(nn.Module):
         """
         if self.is_identity:
             return x
-        cells = x.size(0), x.size(1)
-        pairs = zip(self.pairs, cells, strict=True)
-        rows, columns = (_EVERYTHING if p is None else p.up(n) for p, n in pairs)
-        return _join(x, rows, columns, self.grid(cells), function)
+        return _join(x, _blocks_up(*self.pairs, x.shape), function)
 
     def spread(self, y: Tensor, cells: tuple[int, int], function: Combine) -> Tensor:
         """The transpose of `combine`: ``y [A', B', ...] -> [A, B, ...]`` with ``cells = (A, B)``.
@@ -121,18 +120,11 @@ class Product(nn.Module):
         """
         if self.is_identity:
             return y
-        rows, columns = self._down(cells)
-        return _join(y, rows, columns, cells, function)
+        return _join(y, _blocks_down(*self.pairs, torch.Size([*cells, *y.shape[2:]])), function)
 
     def spread_over(self, y: Tensor, x: Tensor) -> Tensor:
         """``spread(y) / x`` with additions, for ``x [A, B, ...]``."""
-        cells = x.size(0), x.size(1)
-        rows, columns = self._down(cells)
-        return _join(y, rows, columns, cells, torch.add, divisor=x)
-
-    def _down(self, cells: tuple[int, int]) -> list[list[Stretch]]:
-        pairs = zip(self.pairs, cells, strict=True)
-        return [_EVERYTHING if p is None else p.down(n) for p, n in pairs]
+        return _join(y, _blocks_down(*self.pairs, x.shape), torch.add, divisor=x.contiguous())
 
     def parents(self, cells: tuple[int, int]) -> Tensor:
         """Which cells each product multiplies: ``[A' B', A B]`` booleans; ``cells = (A, B)``."""
@@ -156,35 +148,73 @@ class Product(nn.Module):
 _EVERYTHING: list[Stretch] = [(slice(None), (slice(None),))]
 
 
-def _join(
-    x: Tensor,
-    rows: list[Stretch],
-    columns: list[Stretch],
-    cells: tuple[int, int],
-    function: Combine,
-    divisor: Tensor | None = None,
-) -> Tensor:
-    """``function`` of blocks of ``x``, block by block of the result, whose grid is ``cells``."""
-    out = x.new_empty(*cells, *x.shape[2:])
-    for to_row, from_rows in rows:
-        for to_column, from_columns in columns:
-            parts = [x[i, j] for i in from_rows for j in from_columns]
-            block = out[to_row, to_column]
-            if not block.numel():
-                continue
-            if torch.is_grad_enabled() and x.requires_grad:
-                block.copy_(functools.reduce(function, parts))  # autograd refuses out=
-                continue
-            if len(parts) == 1 and divisor is None:
-                block.copy_(parts[0])
-                continue
-            if len(parts) > 1:
-                function(parts[0], parts[1], out=block)
-            for part in parts[2:]:
-                function(block, part, out=block)
-            if divisor is not None:
-                joined = parts[0] if len(parts) == 1 else block
-                torch.div(joined, divisor[to_row, to_column], out=block)
+class _Blocks(NamedTuple):
+    """The shape of a result, and for each block of it those that it is made from."""
+
+    shape: tuple[int, ...]
+    blocks: list[tuple[Window, list[Window]]]
+
+
+# Where the blocks lie depends on shapes alone. Working it out, and slicing along two axes, would
+# take longer than the arithmetic of a small layer.
+@functools.lru_cache(maxsize=512)
+def _blocks_up(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
+    """The blocks of products of ``[A, B, ...]``, a tensor of this shape."""
+    stretches = [_EVERYTHING if p is None else p.up(n) for p, n in _axes(rows, columns, shape)]
+    grid = [n if p is None else p.size(n) for p, n in _axes(rows, columns, shape)]
+    return _find_blocks(shape, (*grid, *shape[2:]), stretches)
+
+
+@functools.lru_cache(maxsize=512)
+def _blocks_down(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
+    """The blocks that products give back to their cells, a tensor of this shape."""
+    stretches = [_EVERYTHING if p is None else p.down(n) for p, n in _axes(rows, columns, shape)]
+    grid = [n if p is None else p.size(n) for p, n in _axes(rows, columns, shape)]
+    return _find_blocks((*grid, *shape[2:]), shape, stretches)
+
+
+def _axes(
+    rows: Pairs | None, columns: Pairs | None, shape: torch.Size
+) -> Iterator[tuple[Pairs | None, int]]:
+    return zip((rows, columns), shape[:2], strict=True)
+
+
+def _find_blocks(
+    source: Sequence[int], target: Sequence[int], stretches: list[list[Stretch]]
+) -> _Blocks:
+    def window(shape: Sequence[int], i: slice, j: slice) -> Window:
+        view = torch.empty(tuple(shape), device="meta")[i, j]
+        return tuple(view.shape), view.stride(), int(view.storage_offset())
+
+    rows, columns = stretches
+    blocks = [
+        (window(target, to_row, to_column), [window(source, i, j) for i in above for j in left])
+        for to_row, above in rows
+        for to_column, left in columns
+    ]
+    return _Blocks(tuple(target), [block for block in blocks if 0 not in block[0][0]])
+
+
+def _join(x: Tensor, blocks: _Blocks, function: Combine, divisor: Tensor | None = None) -> Tensor:
+    """``function`` of blocks of ``x``, block by block of the result; over ``divisor``, if given."""
+    out = x.new_empty(blocks.shape)
+    x = x.contiguous()
+    start = x.storage_offset()
+    for window, sources in blocks.blocks:
+        block = out.as_strided(*window)
+        parts = [x.as_strided(size, strides, start + at) for size, strides, at in sources]
+        if torch.is_grad_enabled() and x.requires_grad:
+            block.copy_(functools.reduce(function, parts))  # autograd refuses out=
+            continue
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = function(joined, part, out=block)
+        if divisor is not None:
+            size, strides, at = window
+            part = divisor.as_strided(size, strides, divisor.storage_offset() + at)
+            torch.div(joined, part, out=block)
+        elif len(parts) == 1:
+            block.copy_(joined)
     return out
 
 

@@ -1,27 +1,17 @@
-r"""Sum nodes, and the fused product-and-sum that spends nearly all of the time.
+r"""Sum nodes: weighted sums over the channels of a cell, or of all cells.
 
-Values travel up the circuit as a pair: ``x [A, B, N, C]`` in the linear domain and a log-scale
-``m [A, B, N]`` (float64: small, and never to lose digits) shared by the channels of a cell, the
-value being :math:`x e^m`. A layer computes
-
-.. math::
-    p_i = \prod_{j \in \text{children}} x_{ji}, \quad t = \max_i p_i, \quad
-    s_o = \sum_i w_{io}\, p_i / t, \quad m' = \sum_j m_j + \log t .
-
-No exponential or logarithm of a large array is taken, and nothing underflows: weights have a floor
-that is part of the model, :math:`w = (1 - \epsilon)\,\mathrm{softmax}(\theta) + \epsilon / n`, so
-:math:`\epsilon / n \le s_o \le 1`, and a product of four such values stays far above the smallest
-float32. What is lost to rounding is relative to numbers of one sign: nothing cancels.
+Weights have a floor that is part of the model,
+:math:`w = (1 - \epsilon)\,\mathrm{softmax}(\theta) + \epsilon / n`: no sum can be smaller than
+:math:`\epsilon / n` times its largest child, so that circuits can be evaluated in the linear domain
+(`spinal.circuits.flows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from spinal.circuits.products import Product
 from spinal.errors import StructureError
@@ -71,13 +61,22 @@ class Sum(nn.Module):
         """The number of children of each sum."""
         return self.inputs * (self.cells[0] * self.cells[1] if self.over_cells else 1)
 
+    @property
+    def _scaled_floor(self) -> float:
+        return self.floor / self.fan_in / (1 - self.floor)
+
     def weights(self) -> Tensor:
         """``[A B, inputs, outputs]``; sums to 1 over the inputs (and the cells, if it is dense)."""
+        return (1 - self.floor) * self.scaled_weights()
+
+    def scaled_weights(self) -> Tensor:
+        """`weights` over ``1 - floor``: the softmax, plus a constant.
+
+        A factor for the whole layer costs nothing when it goes into the scale of its sums; on the
+        weights it would be another pass over all of them, and one over their derivatives.
+        """
         w = self._by_sum(self.logits).softmax(-1)
-        if self.floor:
-            even = w.new_tensor(self.floor / self.fan_in)
-            w = torch.add(even, w, alpha=1 - self.floor)
-        return self._as_weights(w)
+        return self._as_weights(w + self._scaled_floor if self.floor else w)
 
     def log_weights(self) -> Tensor:
         """The logarithm of `weights`, without underflow where there is no floor."""
@@ -128,14 +127,14 @@ class Sum(nn.Module):
         self._as_weights(self.logits).add_(strength * (below[:, None] == above))
 
     @torch.no_grad()
-    def blend(self, weights: Tensor, derivative: Tensor, step: float) -> None:
-        r"""Move towards the EM estimate, given the derivative of the log-likelihood by the weights.
+    def blend(self, scaled_weights: Tensor, derivative: Tensor, step: float) -> None:
+        r"""Move towards the EM estimate, given the derivative of the log-likelihood by them.
 
         The floor is a component of its own, which takes its share of the expected counts: what is
-        left for :math:`\mathrm{softmax}(\theta)` is the derivative times
-        :math:`(1 - \epsilon)\, \mathrm{softmax}(\theta)`. So the step is exact EM, floor included.
+        left for :math:`\mathrm{softmax}(\theta)` is itself times the derivative by it. So the step
+        is exact EM, floor included.
         """
-        old = weights - self.floor / self.fan_in
+        old = scaled_weights - self._scaled_floor
         counts = (old * derivative).clamp_min(0)
         dim = (0, 1) if self.over_cells else (1,)
         total = counts.sum(dim, keepdim=True)
@@ -165,19 +164,11 @@ class Sum(nn.Module):
 
 
 class Layer(nn.Module):
-    """Products of cells, then sums over the channels of each product cell."""
-
-    parents: Tensor
+    """Products of ``cells``, then sums over the channels of each product cell."""
 
     def __init__(self, product: Product, sum: Sum, cells: tuple[int, int]) -> None:
         super().__init__()
-        self.product, self.sum = product, sum
-        self.register_buffer("parents", product.parents(cells), persistent=False)
-
-    def forward(self, x: Tensor, m: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """``x [A, B, N, C], m [A, B, N] -> [A', B', N, C'], [A', B', N]``; see above."""
-        s, m = _ProductSum.apply(x, m, weights, self.product, self.parents)
-        return s, m
+        self.product, self.sum, self.cells = product, sum, cells
 
     def scopes(self, children: Tensor) -> Tensor:
         """Prove the layer decomposable and complete; return its scopes."""
@@ -212,66 +203,6 @@ def stack_layers(
         )  # fmt: skip
         layers.append(Layer(product, weighted, below))
     return layers
-
-
-class _ProductSum(torch.autograd.Function):
-    r"""One layer with its backward pass by hand.
-
-    The scale is a gauge: the value :math:`s e^m` does not depend on the choice of ``t``, so ``t``
-    and ``m`` are constants to differentiation, and every derivative runs through ``s`` alone. With
-    :math:`\bar s` the derivative by ``s``,
-
-    .. math::
-        \bar w = \hat p^\top \bar s, \qquad f = (\bar s\, w^\top) \odot \hat p, \qquad
-        \bar x_j = \Big(\sum_{\text{products of } j} f\Big) / x_j ,
-
-    where :math:`\hat p = p / t`: a product passes the same flow
-    :math:`f = \partial L / \partial \log p` to all its children.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, m: Tensor, weights: Tensor, product: Product, parents: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        p = product.combine(x, torch.mul)
-        if not product.is_identity:
-            top = p.amax(-1, keepdim=True)
-            p.mul_(top.reciprocal())
-            # The scales of all children of a cell added up: a product of small matrices.
-            m = (parents.to(m.dtype) @ m.flatten(0, 1)).view(p.shape[:-1])
-            m.add_(top.squeeze(-1).log_())
-        s = torch.bmm(p.flatten(0, 1), weights).view(*p.shape[:-1], weights.size(-1))
-        ctx.product = product
-        ctx.save_for_backward(x, p, weights)
-        ctx.mark_non_differentiable(m)
-        return s, m
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, ds: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        x, p, weights = ctx.saved_tensors
-        ds = ds.flatten(0, 1)
-        dx = dw = None
-        if ctx.needs_input_grad[2]:
-            dw = torch.bmm(ds.transpose(1, 2), p.flatten(0, 1)).transpose(1, 2)
-        if ctx.needs_input_grad[0]:
-            dx = torch.bmm(ds, weights.transpose(1, 2)).view_as(p)
-            if not ctx.product.is_identity:
-                dx = ctx.product.spread_over(dx.mul_(p), x)
-        return dx, None, dw, None, None
-
-
-def log_value(x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-    """Add the cells up: ``x [A, B, N, C], m [A, B, N] -> [N, C], [N]``, the value ``log x + m``.
-
-    The common scale is kept apart. For points far from all data it runs to -1e8 and more, where
-    float32 could no longer tell one class from another.
-    """
-    x, m = x.flatten(0, 1), m.flatten(0, 1)
-    top = m.amax(0)
-    # A cell whose share underflows is negligible: weights, and so x, have a floor.
-    share = (m - top).exp().to(x.dtype).unsqueeze(-1)
-    return (x * share).sum(0).log(), top
 
 
 def log_sum(p: Tensor, log_weights: Tensor, *, maximum: bool = False) -> Tensor:

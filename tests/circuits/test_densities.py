@@ -21,10 +21,9 @@ def test_joint_density_is_that_of_the_explicit_mixture(spn: Circuit, points: tor
     np.testing.assert_allclose(spn(points).detach(), expected, atol=1e-9)
 
 
-def test_joint_density_without_a_floor_is_that_of_the_explicit_mixture(
-    points: torch.Tensor,
-) -> None:
-    spn = DGCSPN((4, 2), 2, leaves=2, sums=(2, 2), strided=1, weight_floor=0).double()
+@pytest.mark.parametrize("floor", [0.0, 0.3])
+def test_joint_density_with_any_floor_is_that_of_the_explicit_mixture(floor: float) -> None:
+    spn = DGCSPN((4, 2), 2, leaves=2, sums=(2, 2), strided=1, weight_floor=floor).double()
     z = torch.randn(4, 8, dtype=torch.float64)
     z[0, 3:] = torch.nan
     expected = mixtures.log_joint(mixtures.expand(spn), z.numpy())
@@ -111,9 +110,18 @@ def test_gradients_reach_every_parameter(spn: Circuit, points: torch.Tensor) -> 
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("name", ["dgc", "dgc-strided", "dgc-scales", "random"])
+@pytest.mark.parametrize("name", ["dgc", "dgc-strided", "dgc-scales", "random", "random-flat"])
 def test_gradients_are_the_finite_differences(name: str) -> None:
-    spn = BUILDERS[name]().double()
+    assert_gradients_are_the_finite_differences(BUILDERS[name]().double())
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.3])
+def test_gradients_are_the_finite_differences_with_any_floor(floor: float) -> None:
+    spn = DGCSPN((4, 2), 2, leaves=2, sums=(2, 2), strided=1, weight_floor=floor)
+    assert_gradients_are_the_finite_differences(spn.double())
+
+
+def assert_gradients_are_the_finite_differences(spn: Circuit) -> None:
     z = torch.randn(3, spn.features, dtype=torch.float64, requires_grad=True)
     names, start = zip(*spn.named_parameters(), strict=True)
 
