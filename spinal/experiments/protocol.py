@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from spinal.circuits import RECIPES, Recipe
 from spinal.errors import SpinalError, suggestion
-from spinal.networks import PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
+from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
+from spinal.pretrained import backbone_names, is_backbone
 from spinal.settings import from_mapping, to_mapping
 
 if sys.version_info >= (3, 11):
@@ -38,7 +39,8 @@ class NetworkProtocol:
     """The network and its training.
 
     Attributes:
-        name: from `spinal.networks.NETWORKS`.
+        name: from `spinal.networks.NETWORKS`; or a backbone (`spinal.pretrained`), on whose
+            features one dense layer is trained.
         width: factor on its channels and features.
         preset: the training settings to start from: ``tuned``, ``paper-lenet``, ``paper-vgg``.
         training: what differs from the preset.
@@ -52,6 +54,16 @@ class NetworkProtocol:
     training: dict[str, Any] = field(default_factory=dict)
     retrain: Literal["scratch", "continue"] = "scratch"
     early_stopping: bool = False
+
+    @property
+    def is_backbone(self) -> bool:
+        """Whether points are features of pretrained networks."""
+        return self.name not in NETWORKS and is_backbone(self.name)
+
+    @property
+    def architecture(self) -> str:
+        """The network that is trained."""
+        return "dense" if self.is_backbone else self.name
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,9 @@ class Protocol:
     def __post_init__(self) -> None:
         if self.initial < 1 or self.batch < 1 or self.rounds < 0:
             raise SpinalError(f"{self.name}: initial and batch must be 1 or more, rounds 0 or more")
+        if self.network.architecture not in NETWORKS:
+            hint = suggestion(self.network.name, [*NETWORKS, *backbone_names()])
+            raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
         # The presets and what differs from them are looked up now, so that a mistake in a file is
         # found before anything is trained.
         self.training()

@@ -31,6 +31,7 @@ from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
 from spinal.posteriors import SPN, MCDropout
+from spinal.pretrained import embedded, load_backbone
 
 
 class RunBusyError(SpinalError):
@@ -95,9 +96,17 @@ def execute(run: Run, data_dir: str | Path | None = None) -> None:
         torch.set_num_threads(1)
         _write_settings(run)
         if not run.is_finished:
-            _do_rounds(run, load_dataset(run.protocol.dataset, data_dir))
+            _do_rounds(run, _dataset(run.protocol, data_dir))
     finally:
         lock.release()
+
+
+def _dataset(protocol: Protocol, data_dir: str | Path | None) -> Dataset:
+    """The dataset of a protocol, seen through its backbone if it names one."""
+    dataset = load_dataset(protocol.dataset, data_dir)
+    if protocol.network.is_backbone:
+        return embedded(dataset, load_backbone(protocol.network.name))
+    return dataset
 
 
 def _do_rounds(run: Run, dataset: Dataset) -> None:
@@ -155,7 +164,7 @@ def _learner(
         pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     learner = ActiveLearner(
         pool,
-        protocol.network.name,
+        protocol.network.architecture,
         run.method,
         run.acquisition,
         run.seed,

@@ -3,6 +3,7 @@
 from spinal.pretrained.backbone import Backbone, BackboneError
 from spinal.pretrained.cache import FeatureCache
 from spinal.pretrained.catalogue import DEFAULT, backbone_names, is_backbone, load_backbone
+from spinal.pretrained.embedded import embedded
 
 __all__ = [
     "DEFAULT",
@@ -10,6 +11,7 @@ __all__ = [
     "BackboneError",
     "FeatureCache",
     "backbone_names",
+    "embedded",
     "is_backbone",
     "load_backbone",
 ]

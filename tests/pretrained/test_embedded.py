@@ -9,8 +9,12 @@ import pytest
 
 from spinal import load_dataset
 from spinal.data import Points
+from spinal.errors import SpinalError
+from spinal.experiments import load_protocol
+from spinal.experiments.runs import Run, execute
 from spinal.pretrained import Backbone
 from spinal.pretrained.embedded import EmbeddedImages, embedded
+from spinal.pretrained.vectors import Vectors
 
 
 def test_features_are_computed_once_and_only_where_they_are_needed(
@@ -44,3 +48,28 @@ def test_a_dataset_keeps_its_labels(
     assert features.test_labels is digits.test_labels
     row = features.test_images[np.array([5])]
     np.testing.assert_array_equal(row, pixels.compute(digits.test_images[5:6]))
+
+
+def test_a_protocol_can_name_a_backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPINAL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "tiny.toml").write_text(
+        "initial = 30\nrounds = 1\nbatch = 5\npool = 60\ntest = 50\n"
+        '[network]\nname = "pixels@8"\nwidth = 0.25\n'
+        "training = {min-steps = 60, max-steps = 60}\n"
+    )
+    protocol = load_protocol(tmp_path / "tiny.toml")
+    run = Run(protocol, "spn-cnn", "max-entropy", 0, tmp_path / "runs")
+    execute(run)
+    first, last = run.rounds()
+    assert first["accuracy"] > 0.5  # 0.1 by chance
+    assert last["labels"] == 35
+    learner = (run.folder / "checkpoint" / "learner.json").read_text()
+    assert '"network": "dense"' in learner
+    # Standardising looks at 2,000 training points, here at all; of the test, only 50 were needed.
+    (folder,) = (tmp_path / "cache" / "features").iterdir()
+    assert folder.name.startswith("pixels-8-")
+    assert len(Vectors(folder, 192)) == 1297 + 50
+
+    (tmp_path / "typo.toml").write_text('[network]\nname = "efficientnet-lite"\n')
+    with pytest.raises(SpinalError, match="did you mean 'efficientnet-lite0'"):
+        load_protocol(tmp_path / "typo.toml")
