@@ -14,6 +14,7 @@ import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass
+from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -96,11 +97,7 @@ class Rules:
         if is_loopback(self.host):
             return False
         # A rebinding attack needs a name of the attacker's: a bare address is none.
-        return _is_address(name) or name in {
-            self.host.lower(),
-            socket.gethostname().lower(),
-            socket.getfqdn().lower(),
-        }
+        return _is_address(name) or name == self.host.lower() or name in _own_names()
 
     def _check_site(self, request: Request) -> None:
         headers = request.headers
@@ -181,6 +178,12 @@ def keep_token(file: Path) -> str:
         file.touch(mode=0o600)
         file.write_text(secrets.token_urlsafe(24))
     return file.read_text().strip()
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    """What others on the network may call this machine; asking for it can take seconds."""
+    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def _is_address(name: str) -> bool:

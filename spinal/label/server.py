@@ -188,7 +188,7 @@ class Server:
                 "features": settings.features,
                 "budget": settings.budget,
                 "holdout": settings.holdout,
-                "person": getpass.getuser() if self.rules.token is None else "",
+                "person": _user() if self.rules.token is None else "",
                 "people": self.store.people(),
                 "progress": self.store.progress(),
                 "last": last and last["token"],
@@ -234,6 +234,14 @@ def _posted(
         return JSONResponse(await run_in_threadpool(handle, body))
 
     return endpoint
+
+
+def _user() -> str:
+    """Who runs the server; nobody, where that has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _explain(_: Request, error: Exception) -> Response:

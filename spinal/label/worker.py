@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from spinal.data import UNLABELLED
+from spinal.errors import SpinalError
 from spinal.label import rounds
 from spinal.label.beliefs import Beliefs
 from spinal.label.project import Project, open_project
@@ -249,7 +250,10 @@ def main(home: str) -> None:
             print(json.dumps(status), flush=True)
 
     say({"state": "starting"})
-    worker = Worker(open_project(home), say)
+    try:
+        worker = Worker(open_project(home), say)
+    except SpinalError as error:
+        sys.exit(str(error))  # the page shows it: it says what to do
 
     def listen() -> None:
         for _ in sys.stdin:

@@ -255,3 +255,15 @@ def test_stopping_ends_the_worker(supervise: Callable[[str], Supervisor]) -> Non
     supervisor.stop()
     assert supervisor._worker is not None
     assert supervisor._worker.poll() == 0
+
+
+def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
+    file = project.home / "project.json"
+    file.write_text(file.read_text().replace('"pixels"', '"pixel"'))
+    supervisor = Supervisor(project.home)
+    supervisor.start()
+    try:
+        eventually(lambda: supervisor.status["state"] == "crashed")
+        assert supervisor.status["message"].startswith("no backbone 'pixel': did you mean 'pixels'")
+    finally:
+        supervisor.stop()
