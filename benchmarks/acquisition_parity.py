@@ -59,7 +59,10 @@ def k_center_parity(pythons: dict[str, str]) -> dict[str, float]:
 
 
 def badge_parity(pythons: dict[str, str]) -> dict[str, float]:
-    """The same first pick; then chance: the gradients are covered as well, up to that kept."""
+    """The same first pick, and gradients covered no worse; kept: by how much theirs are worse.
+
+    The peer counts the origin among what is picked, so that its distribution is another one.
+    """
     if SKACTIVEML not in pythons:
         return {}
     case = badge(2_000, 32, 50)
@@ -70,12 +73,11 @@ def badge_parity(pythons: dict[str, str]) -> dict[str, float]:
     for name in (SPINAL, SKACTIVEML):
         picks = measure(pythons[name], name, case)["picks"]
         first.add(picks[0])
-        away = ((gradients[:, None] - gradients[picks][None]) ** 2).sum(2)
-        left[name] = float(away.min(1).mean())
+        away = [np.square(gradients - gradients[pick]).sum(1) for pick in picks]
+        left[name] = float(np.min(away, 0).mean())
     assert len(first) == 1, "the first picks differ"
-    difference = abs(left[SKACTIVEML] / left[SPINAL] - 1)
-    assert difference < 0.1, f"mean squared distances left: {left}"
-    return {SKACTIVEML: difference}
+    assert left[SPINAL] < 1.05 * left[SKACTIVEML], f"mean squared distances left: {left}"
+    return {SKACTIVEML: left[SKACTIVEML] / left[SPINAL] - 1}
 
 
 def batchbald_parity(pythons: dict[str, str]) -> dict[str, float]:
