@@ -31,7 +31,7 @@ export function update(now) {
 
 async function refill() {
   try {
-    take(await api.next(AHEAD));
+    await take(await api.next(AHEAD));
   } catch (error) {
     api.complain(error.message);
   }
