@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -29,6 +30,9 @@ from spinal.report.read import area_under_curve
 
 DATASETS = ("mnist", "fashion-mnist")
 ACQUISITIONS = ("max-entropy", "variation-ratio")
+ROUNDS = 18
+#: The recipes in the picture: those that were run with both acquisition functions.
+CURVES = ("soft", "sharp", "narrow", "short")
 
 _SHORT = {
     "start": "random", "units": "each", "scale": 1.0, "learn_scale": True, "weight_spread": 1.0,
@@ -57,11 +61,11 @@ RECIPES: dict[str, CircuitProtocol] = {
 }
 
 
-def protocol(dataset: str, circuit: CircuitProtocol, **network: Any) -> Protocol:
+def protocol(dataset: str, circuit: CircuitProtocol) -> Protocol:
     """The experiment, but for who picks."""
     return Protocol(
-        name=dataset, dataset=dataset, initial=20, batch=10, rounds=18, pool=6000, validation=1000,
-        test=4000, network=NetworkProtocol(name="lenet", **network),
+        name=dataset, dataset=dataset, initial=20, batch=10, rounds=ROUNDS, pool=6000,
+        validation=1000, test=4000, network=NetworkProtocol(name="lenet"),
         circuit=replace(circuit, grid=(16, 8)),
     )  # fmt: skip
 
@@ -116,7 +120,7 @@ def summarise(out: Path, into: Path, data_dir: Path | None) -> None:
     """Write a row for each run, and a table and a picture of their means, into a folder."""
     datasets = {name: load_dataset(name, data_dir) for name in DATASETS}
     finished = [
-        p for p in sorted(out.glob("*/*/*/seed-*/rounds.jsonl")) if len(read_rounds(p)) > 18
+        p for p in sorted(out.glob("*/*/*/seed-*/rounds.jsonl")) if len(read_rounds(p)) > ROUNDS
     ]
     runs = pd.DataFrame([describe_run(path, datasets[path.parts[-4]]) for path in finished])
     into.mkdir(parents=True, exist_ok=True)
@@ -133,6 +137,39 @@ def summarise(out: Path, into: Path, data_dir: Path | None) -> None:
     means.insert(0, "seeds", runs.groupby(["dataset", "recipe", "method"]).size())
     means.round(4).reset_index().to_csv(into / "means.csv", index=False)
     print(means.round(3).to_string())
+    plot(out, into / "curves.svg")
+
+
+def plot(out: Path, path: Path) -> None:
+    """Mean accuracy of the method by number of labels, for recipes that have all seeds."""
+    figure, axes = plt.subplots(
+        len(DATASETS), len(ACQUISITIONS), figsize=(9, 7), sharex=True, sharey="row",
+        layout="constrained",
+    )  # fmt: skip
+    for row, dataset in zip(axes, DATASETS, strict=True):
+        for axis, acquisition in zip(row, ACQUISITIONS, strict=True):
+            shown = {"random": out / "baselines" / dataset / "random"}
+            shown["deterministic"] = out / "baselines" / dataset / f"deterministic-{acquisition}"
+            for name in CURVES:
+                shown[f"SPN, {name}"] = out / name / dataset / f"spn-cnn-{acquisition}"
+            for colour, (name, folder) in enumerate(shown.items()):
+                runs = [read_rounds(p) for p in sorted(folder.glob("seed-*/rounds.jsonl"))]
+                runs = [rounds for rounds in runs if len(rounds) > ROUNDS]
+                if not runs:
+                    continue
+                labels = [line["labels"] for line in runs[0]]
+                accuracy = np.mean([[line["accuracy"] for line in r] for r in runs], axis=0)
+                axis.plot(
+                    labels, 100 * accuracy, color=f"C{colour}", label=name,
+                    linestyle="--" if name == "random" else "-",
+                )  # fmt: skip
+            axis.set_title(f"{dataset}, {acquisition}", fontsize=10)
+            axis.spines[["top", "right"]].set_visible(False)
+        row[0].set_ylabel("accuracy, %")
+    for axis in axes[-1]:
+        axis.set_xlabel("labels")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
@@ -141,6 +178,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/picking"))
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--recipes", nargs="*", default=list(RECIPES), choices=list(RECIPES))
+    parser.add_argument("--baselines", nargs="*", default=["random", "deterministic"])
     parser.add_argument("--datasets", nargs="+", default=DATASETS, choices=DATASETS)
     parser.add_argument("--acquisitions", nargs="+", default=ACQUISITIONS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -154,9 +192,8 @@ def main() -> None:
     runs: list[Run] = []
     for seed in args.seeds:
         baselines = [protocol(dataset, CircuitProtocol()) for dataset in args.datasets]
-        runs += make_runs(baselines, ["random"], [], [seed], args.out / "baselines")
         runs += make_runs(
-            baselines, ["deterministic"], args.acquisitions, [seed], args.out / "baselines"
+            baselines, args.baselines, args.acquisitions, [seed], args.out / "baselines"
         )
         for name in args.recipes:
             protocols = [protocol(dataset, RECIPES[name]) for dataset in args.datasets]
