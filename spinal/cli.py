@@ -189,6 +189,7 @@ def datasets(data_dir: DataDir = None) -> None:
 app.command()(label)
 app.command()(commands.export)
 app.command()(commands.predict)
+app.command("label-studio")(commands.label_studio)
 
 
 def _run(
