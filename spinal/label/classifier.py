@@ -182,7 +182,7 @@ def restated(circuit: Circuit) -> dict[str, Tensor]:
         if square:
             tensors["eta.2"] = square[0]
         for i, (layer, weights) in enumerate(zip(circuit.layers, theta.weights, strict=True)):
-            tensors[f"children.{i}"] = _children(layer.parents)
+            tensors[f"children.{i}"] = _children(layer.product.parents(layer.cells))
             tensors[f"weights.{i}"] = weights
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
