@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 READY  := .venv/.ready
+# Label Studio, which some tests start, in an environment of its own: it is large.
+STUDIO ?= $(HOME)/.cache/spinal/label-studio/bin/label-studio
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check format clean
@@ -23,12 +25,16 @@ demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
 test: $(READY)  ## Run the tests, two at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
 
-test-all: $(READY)  ## Run all tests, those in a real browser too (installs chromium if need be)
+$(STUDIO):
+	$(PYTHON) -m venv $(dir $(STUDIO))..
+	$(dir $(STUDIO))pip install --quiet --disable-pip-version-check label-studio==1.23.2
+
+test-all: $(READY) $(STUDIO)  ## Run all tests: with chromium and Label Studio (installs them if need be)
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 		|| { apt-get update -q && apt-get install -y -q chromium; } \
 		|| { echo "The browser tests need chromium; on Debian, as root: apt install chromium"; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 SPINAL_LABEL_STUDIO=$(STUDIO) $(BIN)/python -m pytest -n 2 -q
 
 check: $(READY)  ## Lint and type-check
 	$(BIN)/ruff check .
