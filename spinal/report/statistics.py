@@ -1,0 +1,101 @@
+"""Tests and intervals: over the points of a test set, and over seeds.
+
+Two sources of chance, two kinds of test, and neither stands in for the other:
+
+- a z-test or McNemar's test over test points takes trained classifiers as given. It says whether
+  *these* classifiers differ; training again from other labels may say otherwise.
+- a test or an interval over seeds takes each paired seed as one observation. It says whether the
+  *methods* differ, and needs seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Which test points were right: their ``indices [N]`` in the dataset, and ``right [N]``."""
+
+    indices: NDArray[np.int64]
+    right: NDArray[np.bool_]
+
+
+def z_test(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> float:
+    r"""One-sided p-value of a paired z-test: is the first of each pair more accurate?
+
+    With one pair, :math:`z = \bar d \sqrt N / s_d`, where :math:`d_i \in \{-1, 0, 1\}` says which
+    of the two got point i right. With a pair for each seed, differences are averaged over seeds
+    first (the paper's mean row). A point is one observation however many seeds tested on it, so
+
+    .. math:: z = \frac{\sum_i D_i}{\sqrt{\sum_i (D_i - n_i \bar d)^2}}, \quad
+        D_i = \sum_s d_{is}, \quad \bar d = \frac{\sum_i D_i}{\sum_i n_i},
+
+    with :math:`n_i` seeds that tested on point i.
+    """
+    points = np.concatenate([first.indices for first, _ in pairs])
+    differences = np.concatenate(
+        [first.right.astype(float) - second.right for first, second in pairs]
+    )
+    _, point_of = np.unique(points, return_inverse=True)
+    sums, counts = np.bincount(point_of, differences), np.bincount(point_of)
+    spread = np.sqrt(np.square(sums - counts * differences.mean()).sum())
+    if spread == 0:  # no point on which they differ, or all points alike
+        return 0.5 if not differences.any() else float(differences.mean() < 0)
+    return float(stats.norm.sf(sums.sum() / spread))
+
+
+def mcnemar_test(first: Outcomes, second: Outcomes) -> float:
+    """Two-sided exact p-value of McNemar's test: do the two err on different numbers of points?"""
+    only_first = int((first.right & ~second.right).sum())
+    only_second = int((second.right & ~first.right).sum())
+    return float(mcnemar([[0, only_first], [only_second, 0]], exact=True).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
+    """Holm's correction for testing so often; what is NaN stays so, and does not count."""
+    corrected = np.asarray(p_values, float).copy()
+    known = ~np.isnan(corrected)
+    if known.any():
+        corrected[known] = multipletests(corrected[known], method="holm")[1]
+    return corrected
+
+
+def paired_t_test(differences: NDArray[np.float64]) -> float:
+    """Two-sided p-value of Student's test over seeds; NaN for fewer than two, or no spread."""
+    if len(differences) < 2 or np.ptp(differences) == 0:
+        return np.nan
+    return float(stats.ttest_1samp(differences, 0).pvalue)
+
+
+def bootstrap_interval(
+    values: NDArray[np.float64], level: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile interval of the mean, by drawing seeds again with replacement; NaN for one seed.
+
+    Give it paired differences for a paired interval. With few seeds it is too narrow: three have
+    ten different resamples, of which the extremes are the smallest and the largest value.
+    """
+    if len(values) < 2:
+        return np.nan, np.nan
+    drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(values[drawn].mean(1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def beats(differences: NDArray[np.float64], level: float = 0.95) -> bool:
+    """Whether paired differences are significantly positive, by a two-sided Student's test."""
+    n = len(differences)
+    if n < 2:
+        return False
+    error = differences.std(ddof=1) / np.sqrt(n)
+    return bool(differences.mean() > stats.t.ppf((1 + level) / 2, n - 1) * error)
