@@ -140,19 +140,28 @@ def report(
 def protocols(
     name: Annotated[str | None, typer.Argument(help="Print this one's TOML file.")] = None,
 ) -> None:
-    """List the protocols that come with spinal, or print one, to be copied and edited."""
+    """List the protocols that come with spinal, or print one, to be copied and edited.
+
+    `NAME@SCALE` is one at another scale: as the paper states it, or small enough for a CPU.
+    """
+    import tomli_w
+
     from spinal.experiments import load_protocol, protocol_names, protocol_text
+    from spinal.experiments.protocol import scale_names
 
     if name is not None:
-        load_protocol(name)  # a wrong name gets its suggestion here
-        typer.echo(protocol_text(name), nl=False)
+        found = load_protocol(name)  # a wrong name gets its suggestion here
+        shipped = name in protocol_names()
+        typer.echo(protocol_text(name) if shipped else tomli_w.dumps(found.to_mapping()), nl=False)
         return
     table = Table(box=None, header_style="dim")
-    for column in ("protocol", "dataset", "labels", "network"):
+    for column in ("protocol", "dataset", "labels", "network", "scales"):
         table.add_column(column)
     for each in protocol_names():
         p = load_protocol(each)
-        table.add_row(each, p.dataset, f"{p.initial}, then {p.rounds} x {p.batch}", p.network.name)
+        labels = f"{p.initial}, then {p.rounds} x {p.batch}"
+        scales = ", ".join(f"@{scale}" for scale in scale_names(each)[1:])
+        table.add_row(each, p.dataset, labels, p.network.name, scales)
     Console().print(table)
 
 

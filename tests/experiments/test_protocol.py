@@ -8,6 +8,8 @@ import pytest
 
 from spinal.errors import SpinalError
 from spinal.experiments import load_protocol, protocol_names, protocol_text
+from spinal.experiments.paper import table_names
+from spinal.experiments.protocol import scale_names
 
 
 @pytest.mark.parametrize("name", protocol_names())
@@ -20,6 +22,61 @@ def test_shipped_protocols_load(name: str) -> None:
 def test_the_paper_s_mnist() -> None:
     p = load_protocol("mnist")
     assert (p.initial, p.batch, p.rounds, p.pool, p.validation) == (20, 10, 98, 40000, 5000)
+
+
+@pytest.mark.parametrize("name", [name for name in protocol_names() if len(scale_names(name)) > 1])
+def test_scales_share_the_task(name: str) -> None:
+    assert set(scale_names(name)) == {"tuned", "paper", "cpu"}
+    tuned, paper, cpu = (load_protocol(f"{name}@{s}") for s in ("tuned", "paper", "cpu"))
+    assert (tuned.name, paper.name, cpu.name) == (name, f"{name}@paper", f"{name}@cpu")
+    assert tuned == load_protocol(name)
+    for other in (paper, cpu):
+        assert (other.dataset, other.network.name) == (tuned.dataset, tuned.network.name)
+        assert other.paper == tuned.paper
+    # As stated, but for the settings of training; nothing of the tuned ones leaks into them.
+    assert (paper.initial, paper.batch, paper.rounds) == (
+        tuned.initial,
+        tuned.batch,
+        tuned.rounds,
+    )
+    assert paper.training().optimiser == "sgd"
+    assert paper.training().batch_size in (100, 120)
+    assert paper.recipe().fit.epochs == 650
+    if tuned.paper is not None:
+        assert tuned.paper in table_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "budget"),
+    [
+        ("cifar10-1k", (1000, 1000, 9, 30000)),
+        ("cifar10-5k", (5000, 5000, 4, 30000)),
+        ("fashion-mnist-1k", (1000, 1000, 9, 40000)),
+        ("svhn-1k", (1000, 1000, 9, 63257)),
+        ("cifar10-batchbald", (200, 200, 9, 30000)),
+        ("fashion-mnist-batchbald", (200, 200, 9, 40000)),
+        ("svhn-batchbald", (200, 200, 9, 63257)),
+    ],
+)
+def test_the_paper_s_budgets(name: str, budget: tuple[int, ...]) -> None:
+    p = load_protocol(f"{name}@paper")
+    assert (p.initial, p.batch, p.rounds, p.pool) == budget
+
+
+def test_scales_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("batch = 5\n[network]\nwidth = 2.0\n[scale.small.network]\nname = 'vgg'\n")
+    small = load_protocol(f"{path}@small")
+    assert (small.name, small.batch) == ("mine@small", 5)
+    assert (small.network.name, small.network.width) == ("vgg", 2.0)
+    with pytest.raises(SpinalError, match="no scale 'smal': did you mean 'small'"):
+        load_protocol(f"{path}@smal")
+    path.write_text("[scale.small]\nbacth = 5\n")
+    with pytest.raises(SpinalError, match=r"mine\.toml@small: unknown key 'bacth'"):
+        load_protocol(path)
+    path.write_text("[scale]\nsmall = 5\n")
+    with pytest.raises(SpinalError, match="give tables"):
+        load_protocol(path)
 
 
 @pytest.mark.parametrize(
