@@ -125,7 +125,8 @@ class Backbone:
 
     def _fingerprint(self, source: str) -> str:
         known = hashlib.blake2b(digest_size=8)
-        known.update(f"{self.name} {self.size} {self.resample.name} {source}".encode())
+        name = self.name.partition("=")[0]  # weights count by what they are, not where
+        known.update(f"{name} {self.size} {self.resample.name} {source}".encode())
         for key, value in sorted(self.trunk.state_dict().items()):
             known.update(key.encode())
             known.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())

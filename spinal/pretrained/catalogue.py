@@ -26,13 +26,13 @@ def backbone_names() -> list[str]:
 
 def is_backbone(name: str) -> bool:
     """Whether a name is one of a backbone (which may lack its package, or not exist after all)."""
-    plain = _split_size(name)[0]
+    plain = _parse(name)[0]
     return plain in _BUILT_IN or ":" in plain
 
 
 def is_own_code(name: str) -> bool:
     """Whether loading this backbone runs a Python file that the user names."""
-    plain = _split_size(name)[0]
+    plain = _parse(name)[0]
     return plain not in _BUILT_IN and not plain.startswith("timm:")
 
 
@@ -52,7 +52,8 @@ def load_backbone(
     | ``pixels``              the image itself at 16 px: no network, for trying things out
 
     ``NAME@128`` is the same as ``size=128``: EfficientNet-Lite0 is three times as fast with it, and
-    a little less accurate.
+    a little less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So a name can say all,
+    in a protocol or a project, too: ``net.py:make@128=net.safetensors``.
 
     Args:
         name: as above.
@@ -64,9 +65,9 @@ def load_backbone(
         BackboneError: if there is none of that name, or a package or file is missing: it says
             which, and what to do.
     """
-    plain, named = _split_size(name)
-    size = size or named
-    path = None if weights is None else Path(weights)
+    plain, named_size, named_weights = _parse(name)
+    size, weights = size or named_size, weights or named_weights
+    path = None if weights is None else Path(weights).expanduser()
     resample, source = Image.Resampling.BICUBIC, ""
     if plain in _BUILT_IN:
         if path is not None:
@@ -83,14 +84,20 @@ def load_backbone(
         raise BackboneError(f"no backbone {name!r}: {suggestion(plain, backbone_names())}")
     size = size or default
     full_name = plain if size == default else f"{plain}@{size}"
+    if path is not None:
+        full_name += f"={path}"
     return Backbone(
         full_name, trunk, size, resample=resample, device=find_device(device), source=source
     )
 
 
-def _split_size(name: str) -> tuple[str, int | None]:
+def _parse(name: str) -> tuple[str, int | None, str | None]:
+    """A name without size and weights, the size, and the weights."""
+    name, _, weights = name.partition("=")
     plain, at, size = name.rpartition("@")
-    return (plain, int(size)) if at and size.isdecimal() and int(size) > 0 else (name, None)
+    if at and size.isdecimal() and int(size) > 0:
+        return plain, int(size), weights or None
+    return name, None, weights or None
 
 
 def _efficientnet_lite0(size: int) -> Trunk:

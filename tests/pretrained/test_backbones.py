@@ -113,6 +113,9 @@ def test_own_module_with_own_weights(tmp_path: Path, own: Path) -> None:
     x = torch.from_numpy(image).permute(2, 0, 1)[None] / 255
     expected = torch.nn.functional.conv2d(x, weight, stride=4).relu().mean((2, 3))
     np.testing.assert_allclose(filled.compute([image]), expected, rtol=1e-5)
+    named = load_backbone(f"{own}:tiny@32={tmp_path / 'own.safetensors'}", device="cpu")
+    assert named.fingerprint == filled.fingerprint
+    assert load_backbone(named.name, device="cpu").fingerprint == filled.fingerprint
     assert load_backbone(f"{own}:flat", device="cpu").features == 12
 
 
