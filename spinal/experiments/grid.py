@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -63,17 +66,35 @@ def run_grid(runs: Sequence[Run], *, workers: int = 0, data_dir: str | Path | No
     workers = min(workers or os.cpu_count() or 1, max(len(left), 1))
     with Progress(runs):
         failures = joblib.Parallel(n_jobs=workers, batch_size=1)(
-            joblib.delayed(_attempt)(run, data_dir) for run in left
+            joblib.delayed(_attempt)(run, data_dir, os.getpid()) for run in left
         )
     failed = [message for message in failures if message]
     if failed:
         raise SpinalError(f"{len(failed)} of {len(left)} runs failed: {'; '.join(failed)}")
 
 
-def _attempt(run: Run, data_dir: str | Path | None) -> str | None:
+def _attempt(run: Run, data_dir: str | Path | None, parent: int) -> str | None:
     """Execute a run; its error as text, so that it survives the way between processes."""
+    if os.getpid() != parent:
+        _leave_with(parent)
     try:
         execute(run, data_dir)
     except SpinalError as error:
         return str(error)
     return None
+
+
+@functools.cache
+def _leave_with(parent: int) -> None:
+    """End this worker when the process that started it is gone.
+
+    A grid that was killed would otherwise leave its workers behind, at work and holding the locks
+    of their runs.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -14,6 +14,7 @@ from pathlib import Path
 import filelock
 import numpy as np
 import pytest
+import tomli_w
 
 from spinal.data import Splits
 from spinal.errors import SpinalError
@@ -112,8 +113,6 @@ def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     done: Run, tmp_path: Path
 ) -> None:
     toml = tmp_path / "tiny.toml"
-    import tomli_w
-
     toml.write_text(tomli_w.dumps(PROTOCOL.to_mapping()))
     command = [
         sys.executable, "-m", "spinal.cli", "run", str(toml), "--out", str(tmp_path / "runs"),
@@ -139,6 +138,25 @@ def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert killed >= 3
     assert outcome(run) == outcome(done)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_workers_leave_with_the_process_that_started_them(tmp_path: Path) -> None:
+    toml = tmp_path / "long.toml"
+    toml.write_text(tomli_w.dumps(replace(PROTOCOL, name="long", rounds=20).to_mapping()))
+    command = [
+        sys.executable, "-m", "spinal.cli", "run", str(toml), "--out", str(tmp_path / "runs"),
+        "--workers", "2", "--seeds", "0,1",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    lock = tmp_path / "runs" / "long" / "spn-cnn-max-entropy" / "seed-0" / ".lock"
+    while process.poll() is None and not lock.exists():
+        time.sleep(0.1)
+    process.kill()  # the process alone, not its workers
+    process.wait()
+    rounds = lock.with_name("rounds.jsonl")
+    with filelock.FileLock(lock, timeout=20):  # held by a worker as long as there is one
+        assert not rounds.exists() or len(rounds.read_text().splitlines()) <= 20
 
 
 def test_a_second_process_is_refused(done: Run) -> None:
