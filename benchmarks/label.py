@@ -223,7 +223,13 @@ def logistic(
     """Accuracy of logistic regression on these labels, its strength cross-validated."""
     model = make_pipeline(
         StandardScaler(),
-        LogisticRegressionCV(Cs=np.logspace(-4, 0, 5), cv=3, max_iter=500, l1_ratios=(0.0,)),
+        LogisticRegressionCV(
+            Cs=np.logspace(-4, 0, 5),
+            cv=3,
+            max_iter=500,
+            l1_ratios=(0.0,),
+            use_legacy_attributes=False,
+        ),
     )
     model.fit(train.features[rows], labels)
     return float(model.score(test.features, test.labels))

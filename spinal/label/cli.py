@@ -73,12 +73,12 @@ def label(
     )
     try:
         with FileLock(opened.home / "lock", timeout=0):
-            found = opened.scan()
+            joined = opened.scan()
             images = opened.store.progress()["images"]
             if not images:
                 raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
             console = Console(stderr=True, highlight=False, soft_wrap=True)
-            console.print(f"{images} images in {opened.folder} ({found} new)", markup=False)
+            console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
             with Page(opened, host, port) as page:
                 if simulate is not None:
                     _simulate(page, simulate, mistakes, pace, console)

@@ -106,7 +106,7 @@ class Project:
         """Take new files into the pool, and look again at those that could not be shown.
 
         Returns:
-            How many files are new.
+            How many files joined the pool: new ones, and those that can be shown after all.
         """
         found = list(find_images(self.folder))
         known = self.store.paths()
@@ -114,9 +114,10 @@ class Project:
         for start in range(0, len(new), 5000):
             self.store.add_images(new[start : start + 5000])
         there = set(found)
-        troubled = [row["path"] for row in self.store.problems()]
-        self.check([*troubled, *(name for name in known if name not in there)])
-        return len(new)
+        troubled = {row["path"] for row in self.store.problems()}
+        self.check([*troubled, *(name for name in known - troubled if name not in there)])
+        repaired = troubled - {row["path"] for row in self.store.problems()}
+        return len(new) + len(repaired)
 
     def check(self, names: list[str]) -> None:
         """Note which of these images cannot be shown, and which can again."""

@@ -94,8 +94,8 @@ class Worker:
 
     def _scan(self) -> None:
         began = time.monotonic()
-        new = self.project.scan()
-        if new or not self._places:
+        joined = self.project.scan()
+        if joined or not self._places:
             self._find_missing()
         self._next_scan = time.monotonic() + max(SCAN, 20 * (time.monotonic() - began))
 
@@ -242,7 +242,8 @@ class Worker:
 def main(home: str) -> None:
     """Work until standard input ends, which it does with the process that started this one."""
     torch.set_num_threads(1)
-    os.nice(5)  # the page goes first
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(5)  # the page goes first
     lock = threading.Lock()
 
     def say(status: dict[str, Any]) -> None:

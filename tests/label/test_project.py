@@ -89,7 +89,7 @@ def test_new_files_join_and_missing_ones_leave(folder: Path) -> None:
         ("image-0000.png", "no such file")
     ]
     (folder / "hidden").rename(folder / "image-0000.png")
-    project.scan()
+    assert project.scan() == 1  # it can be shown again
     assert project.store.problems() == []
 
 
