@@ -79,7 +79,8 @@ def export(
     """
     name = "csv" if to.endswith(".csv") else to
     if name not in FORMATS:
-        raise SpinalError(f"no format {to!r}: {suggestion(to, [*FORMATS, 'labels.csv'])}")
+        known = ["labels.csv", *(each for each in FORMATS if each != "csv"), "model"]
+        raise SpinalError(f"no format {to!r}: {suggestion(to, known)}")
     target = out or Path(to if to.endswith(".csv") else FORMATS[name].default)
     labels = labels_of(project)
     if predictions:

@@ -65,7 +65,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
-    until = time.monotonic() + 600
+    until = time.monotonic() + 1200  # a busy machine took more than ten minutes
     while time.monotonic() < until and server.poll() is None:
         try:
             with urllib.request.urlopen(address, timeout=5):
