@@ -127,7 +127,7 @@ class Person:
         reply = server.post("/api/next", who)
         while reply["questions"] and (budget is None or reply["progress"]["labelled"] < budget):
             # As the page does, fetch those that come next, and leave out what cannot be shown.
-            if not all([look(question["image"]) for question in reply["questions"]]):
+            if not all(look(question["image"]) for question in reply["questions"]):
                 reply = server.post("/api/next", who)
                 continue
             time.sleep(pace)
