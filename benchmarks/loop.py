@@ -147,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--rounds", type=int, default=28)
-    parser.add_argument("--candidates", type=int, default=2_000)
+    parser.add_argument("--candidates", type=int, default=1_000)
     parser.add_argument("--save", type=Path, help="stem of the .json, .csv and .svg to write")
     args = parser.parse_args()
     torch.set_num_threads(1)

@@ -132,12 +132,43 @@ def summarise(out: Path, into: Path, data_dir: Path | None) -> None:
     for name in ("novelty", "apart"):
         paired = random[name].reindex(pd.MultiIndex.from_frame(runs[["dataset", "seed"]]))
         runs[name] = runs[name].to_numpy() / paired.to_numpy()
-    numbers = runs.columns.difference(["dataset", "recipe", "method", "seed"], sort=False)
-    means = runs.groupby(["dataset", "recipe", "method"])[list(numbers)].mean()
-    means.insert(0, "seeds", runs.groupby(["dataset", "recipe", "method"]).size())
-    means.round(4).reset_index().to_csv(into / "means.csv", index=False)
-    print(means.round(3).to_string())
+    (into / "table.md").write_text(table(runs))
     plot(out, into / "curves.svg")
+
+
+def table(runs: pd.DataFrame) -> str:
+    """The means over seeds as Markdown, gains over Random with 95 % intervals by Student's t."""
+    header = [
+        "dataset", "picks by", "recipe", "seeds", "area", "gain", "area, network", "gain, network",
+        "NLL", "entropy: pool", "picks", "density rank", "novelty", "apart", "balance",
+    ]  # fmt: skip
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    for (dataset, method, recipe), of in runs.groupby(["dataset", "method", "recipe"]):
+        mean = of.mean(numeric_only=True)
+        cells = [
+            dataset, method, "" if recipe == "baselines" else recipe, str(len(of)),
+            f"{100 * mean['area']:.1f}", _interval(of["area_gain"]),
+            f"{100 * mean['network_area']:.1f}", _interval(of["network_area_gain"]),
+        ]  # fmt: skip
+        cells += [
+            "" if np.isnan(mean[name]) else f"{mean[name]:.{digits}f}"
+            for name, digits in (
+                ("nll", 2), ("pool_entropy", 2), ("pick_entropy", 2), ("density_rank", 2),
+                ("novelty", 2), ("apart", 2), ("balance", 3),
+            )
+        ]  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _interval(gains: pd.Series) -> str:
+    if not gains.abs().max():
+        return ""  # Random itself
+    text = f"{gains.mean():+.1f}"
+    if len(gains) > 1:
+        half = stats.t.ppf(0.975, len(gains) - 1) * stats.sem(gains)
+        text += f" ± {half:.1f}"
+    return text
 
 
 def plot(out: Path, path: Path) -> None:
