@@ -131,9 +131,13 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report. [default: RUNS/report]")
     ] = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Draw learning curves and write the table of a folder of runs."""
-    _report(runs, out or runs / "report")
+    """Write a report of a folder of runs: one page, and its tables and figures as files.
+
+    Nothing is trained. Images that were asked for first are shown if the dataset is at hand.
+    """
+    _report(runs, out or runs / "report", data_dir)
 
 
 @app.command()
@@ -222,19 +226,20 @@ def _run(
     run_grid(runs, workers=workers, data_dir=data_dir)
 
 
-def _report(runs: Path, out: Path) -> None:
-    from spinal.report import read_runs, write_report
-    from spinal.report.tables import HEADER, rows, summarise
+def _report(runs: Path, out: Path, data_dir: Path | None = None) -> None:
+    from spinal.report import summary_of, write_report
+    from spinal.report.tables import HEADER, rows
 
-    written = write_report(runs, out)
+    written = write_report(runs, out, data_dir)
     table = Table(
         box=None, header_style="dim", title="Accuracy and areas in percent; 95 % intervals"
     )
     for column in HEADER[:6]:
         table.add_column(column, overflow="fold")
-    for cells in rows(summarise(read_runs(runs))):
+    for cells in rows(summary_of(runs)):
         table.add_row(*cells[:6])
-    _print_written(table, written)
+    # The parts are too many to be listed; the page shows them.
+    _print_written(table, [path for path in written if path.parent == out])
 
 
 def _print_written(table: Table, written: list[Path]) -> None:

@@ -1,77 +1,158 @@
-"""Learning curves."""
+"""How figures look: colours, labels beside lines, and SVG that suits light and dark pages."""
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.isotonic import isotonic_regression
 
-# Okabe and Ito's palette: told apart by people who do not see red and green alike.
-_PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#7F3C8D"]
-_GREY = "#767676"
+from spinal.report.names import is_default, split_name, title
+
+# On a light page, and the same hue on a dark one. The first seven, which the paper compares, are
+# told apart by people who do not see red and green alike (after Okabe and Ito; those of them that
+# are too pale for text are darker); lines are labelled, so that no colour has to be looked up.
+_COLOURS = {
+    "spn-cnn": ("#0072b2", "#56b4e9"),
+    "mc-dropout": ("#d55e00", "#ff8f4a"),
+    "deterministic": ("#009e73", "#35cfa2"),
+    "bayesian-batch": ("#c0669a", "#ea9fca"),
+    "batchbald": ("#b07900", "#e6b422"),
+    "spn-batchbald": ("#332288", "#9a92f0"),
+    "random": ("#6e6e6e", "#a6a6a6"),
+    "ensemble": ("#8b5a2b", "#cf9f70"),
+    "badge": ("#882255", "#d9709f"),
+    "k-center": ("#7f7f1f", "#c8c85c"),
+    "typiclust": ("#2a8c86", "#72d3c4"),
+    "spn-variance": ("#5b7fb5", "#8fb8e6"),
+}
+_OTHER = ("#444444", "#cccccc")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+
+#: Shades for the parts of a whole (phases of a round), from first to last.
+SHADES = ("#1b4f72", "#2e86c1", "#85c1e9", "#f5b041", "#ca6f1e", "#7b7d7d")
+INK, GRID = "#000000", "#8080803f"
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
+    "font.family": "sans-serif",
+    "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.linewidth": 0.8,
     "axes.grid": True,
-    "grid.color": "#e6e6e6",
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
     "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
     "svg.hashsalt": "spinal",
+    "svg.fonttype": "none",
 }
 
 
-def colours(methods: list[str]) -> dict[str, str]:
-    """A colour for each method, the same wherever the same methods are shown; Random is grey."""
-    others = [m for m in sorted(methods) if m != "random"]
-    table = {m: _PALETTE[i % len(_PALETTE)] for i, m in enumerate(others)}
-    return {**table, "random": _GREY}
+@dataclass(frozen=True)
+class Look:
+    """The colour of a method and the dashes of an acquisition function."""
+
+    colour: str
+    dashes: Any
 
 
-def learning_curves(runs: pd.DataFrame, protocol: str, title: str = "") -> Figure:
-    """Mean accuracy over the labels, a line for each method, with a band of one deviation."""
-    chosen = runs[runs["protocol"] == protocol]
-    palette = colours(sorted(chosen["method"].unique()))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-        axes = figure.subplots()
-        ends = []
-        for method, rounds in chosen.groupby("method", sort=True):
-            by_label = rounds.groupby("labels")["accuracy"]
-            mean, deviation = 100 * by_label.mean(), 100 * by_label.std().fillna(0)
-            colour = palette[str(method)]
-            axes.plot(mean.index, mean, color=colour, lw=1.8)
-            low, high = mean - deviation, mean + deviation
-            axes.fill_between(mean.index, low, high, color=colour, alpha=0.12, lw=0)
-            ends.append((float(mean.iloc[-1]), str(method), colour, float(mean.index[-1])))
-        _label_ends(axes, ends)
-        seeds = chosen["seed"].nunique()
-        axes.set_xlabel("labels")
-        axes.set_ylabel("test accuracy (%)")
-        axes.set_title(f"{title or protocol}: mean and deviation of {seeds} seeds", loc="left")
-    return figure
+def look(run_name: str, among: Sequence[str] = ()) -> Look:
+    """How a run's lines are drawn: the colour is the method's, wherever it is shown.
+
+    The method's own acquisition function is a solid line; others are dashed, in the order that
+    they have ``among`` the runs shown.
+    """
+    method, _ = split_name(run_name)
+    colour = _COLOURS.get(method, _OTHER)[0]
+    if is_default(run_name):
+        return Look(colour, _DASHES[0])
+    others = [r for r in among if split_name(r)[0] == method and not is_default(r)] or [run_name]
+    return Look(colour, _DASHES[1:][others.index(run_name) % (len(_DASHES) - 1)])
 
 
-def _label_ends(axes: Axes, ends: list[tuple[float, str, str, float]]) -> None:
-    """Write each name beside the end of its line, apart from the others."""
+def new_figure(width: float = 7.2, height: float = 4.4) -> Figure:
+    """An empty figure, in inches; draw in it within ``mpl.rc_context(STYLE)``."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]], size: float = 10) -> None:
+    """Write each method's name beside the end of its line, apart from the others.
+
+    Names are moved as little as they can be (least squares) to stand a line apart and inside the
+    axes; a thin line leads to one that was moved. Call it when everything else is drawn.
+
+    Args:
+        axes: with their final limits and size.
+        ends: method, x and y of the end of its line.
+        size: of the letters, in points.
+    """
+    if not ends:
+        return
     low, high = axes.get_ylim()
-    gap = (high - low) / 18
-    at = -np.inf
-    for value, name, colour, x in sorted(ends):
-        at = max(value, at + gap)
+    height = axes.get_position().height * axes.get_figure().get_figheight() * 72  # type: ignore[union-attr]
+    gap = (high - low) * 1.3 * size / height
+    ranked = sorted(ends, key=lambda end: end[2])
+    steps = gap * np.arange(len(ranked))
+    wanted = np.array([y for _, _, y in ranked])
+    room = max(high - steps[-1], low)
+    places = isotonic_regression(wanted - steps, y_min=low, y_max=room) + steps
+    for (method, x, y), place in zip(ranked, places, strict=True):
+        colour = look(method).colour
+        moved = abs(place - y) > gap / 3
         axes.annotate(
-            name, (x, at), xytext=(6, 0), textcoords="offset points", color=colour, va="center",
+            title(method), (x, y), xytext=(12 if moved else 6, (place - y) / (high - low) * height),
+            textcoords="offset points", color=colour, va="center", fontsize=size,
             annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 2,
+                        "relpos": (0, 0.5)} if moved else None,
         )  # fmt: skip
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as SVG: no background, text as text; the same figure gives the same text."""
+    file = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    text = file.getvalue()
+    return "\n".join(line.rstrip() for line in text[text.index("<svg") :].splitlines()) + "\n"
+
+
+def inline_svg(svg: str, name: str, description: str) -> str:
+    """SVG to be put into a page: ids of its own, and colours that the page may change.
+
+    Black is the page's own text colour; colours of methods become variables, see `variables`.
+    """
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
+    svg = svg.replace(INK, "currentColor")
+    for light, _ in (*_COLOURS.values(), _OTHER):
+        svg = svg.replace(light, f"var(--c{light[1:]})")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{description}" ', 1)
+
+
+def variables(dark: bool) -> str:
+    """The colours of methods as declarations of a style sheet."""
+    pairs = (*_COLOURS.values(), _OTHER)
+    return " ".join(f"--c{pair[0][1:]}: {pair[dark]};" for pair in pairs)
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure; the same figure gives the same file."""
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    if path.suffix == ".svg":
+        path.write_text(to_svg(figure), encoding="utf-8")
+        return
     with mpl.rc_context(STYLE):
-        figure.savefig(path, dpi=150, metadata=metadata)
+        figure.savefig(path, dpi=150, metadata={"Software": None})

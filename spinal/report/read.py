@@ -1,15 +1,121 @@
-"""Runs on disk as tables."""
+"""Runs on disk, as they were stored: read, never changed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import integrate
 
-from spinal.errors import SpinalError
+from spinal.data import Splits
+from spinal.errors import FileFormatError, SpinalError
+from spinal.experiments.metrics import unpack
+from spinal.experiments.protocol import tomllib
 from spinal.experiments.runs import read_rounds
+from spinal.report.statistics import Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """A run's folder: where it belongs, its rounds, and its settings (none, if not kept)."""
+
+    protocol: str
+    method: str
+    seed: int
+    folder: Path
+    rounds: list[dict[str, Any]]
+    settings: dict[str, Any]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all rounds that its settings ask for are there."""
+        return len(self.rounds) > self.settings.get("protocol", {}).get("rounds", 0)
+
+    @property
+    def last_labels(self) -> int:
+        """Labels at the last round."""
+        return int(self.rounds[-1]["labels"])
+
+    def at(self, labels: int) -> dict[str, Any]:
+        """The round with this number of labels."""
+        return next(line for line in self.rounds if line["labels"] == labels)
+
+    def outcomes(self, labels: int) -> Outcomes | None:
+        """Which test points were right at a budget; None if that was not stored."""
+        line = self.at(labels)
+        if "right" not in line or "reliability" not in line:
+            return None
+        n = sum(line["reliability"]["count"])
+        indices = self._test_indices
+        if indices is None:
+            indices = np.arange(n)
+        return Outcomes(indices, unpack(line["right"], n)) if len(indices) == n else None
+
+    @cached_property
+    def _test_indices(self) -> NDArray[np.int64] | None:
+        """The test points, by the splits beside the runs; None for all points of the dataset."""
+        path = self.folder.parents[1] / "splits" / f"seed-{self.seed}.json"
+        if path.exists():
+            return Splits.load(path).test
+        partly = "test" in self.settings.get("protocol", {})
+        return np.empty(0, np.int64) if partly else None
+
+
+def stored_runs(folder: str | Path) -> list[StoredRun]:
+    """Every run under ``folder`` that has a round, in the order of its path.
+
+    The protocol is the path from ``folder`` to the runs: folders of runs with the same protocol and
+    other settings, side by side, stay apart.
+
+    Raises:
+        SpinalError: if there are no runs.
+    """
+    folder = Path(folder)
+    runs = []
+    for path in sorted(folder.resolve().glob("**/seed-*/rounds.jsonl")):
+        rounds = read_rounds(path)
+        above = path.parents[2]
+        if rounds:
+            inside = above.relative_to(folder.resolve()).as_posix()
+            runs.append(
+                StoredRun(
+                    protocol=above.name if inside == "." else inside,
+                    method=path.parts[-3],
+                    seed=int(path.parts[-2].removeprefix("seed-")),
+                    folder=path.parent,
+                    rounds=rounds,
+                    settings=_settings(path.with_name("run.toml")),
+                )
+            )
+    if not runs:
+        raise SpinalError(f"{folder}: no runs in it; `spinal run` makes some")
+    return runs
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+
+
+def rounds_table(runs: list[StoredRun]) -> pd.DataFrame:
+    """A row for each round: protocol, method, seed, its numbers, and ``seconds_<phase>``."""
+    rows = []
+    for run in runs:
+        names = {"protocol": run.protocol, "method": run.method, "seed": run.seed}
+        for line in run.rounds:
+            numbers = {name: v for name, v in line.items() if isinstance(v, int | float)}
+            seconds = {f"seconds_{phase}": s for phase, s in line.get("seconds", {}).items()}
+            rows.append({**names, **numbers, **seconds})
+    return pd.DataFrame(rows)
 
 
 def read_runs(folder: str | Path) -> pd.DataFrame:
@@ -21,22 +127,7 @@ def read_runs(folder: str | Path) -> pd.DataFrame:
     Raises:
         SpinalError: if there are no runs.
     """
-    folder = Path(folder)
-    rows = []
-    for path in sorted(folder.glob("**/seed-*/rounds.jsonl")):
-        protocol, method, seed = path.parts[-4:-1]
-        for line in read_rounds(path):
-            seconds = {f"seconds_{name}": value for name, value in line.pop("seconds", {}).items()}
-            line = {name: v for name, v in line.items() if isinstance(v, int | float)}
-            names = {
-                "protocol": protocol,
-                "method": method,
-                "seed": int(seed.removeprefix("seed-")),
-            }
-            rows.append({**names, **line, **seconds})
-    if not rows:
-        raise SpinalError(f"{folder}: no runs in it; `spinal run` makes some")
-    return pd.DataFrame(rows)
+    return rounds_table(stored_runs(folder))
 
 
 def area_under_curve(labels: np.ndarray, accuracy: np.ndarray) -> float:

@@ -1,28 +1,105 @@
-"""The report: every table and plot of a folder of runs, as files."""
+"""The report of a folder of runs, as files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from spinal.report import plots
-from spinal.report.read import read_runs
+import pandas as pd
+
+from spinal.files import write_text
+from spinal.report import (
+    calibration,
+    comparison,
+    curves,
+    origin,
+    penalties,
+    picks,
+    plots,
+    significance,
+    timing,
+)
+from spinal.report.experiment import Experiment, experiments
+from spinal.report.page import Chapter, page
+from spinal.report.parts import Drawing, Section
+from spinal.report.read import rounds_table, stored_runs
 from spinal.report.tables import summarise, to_markdown
 
+_OVERALL = "overall"
 
-def write_report(runs: str | Path, out: str | Path) -> list[Path]:
-    """Write curves (PNG and SVG) and the table (CSV and Markdown); return the paths."""
-    table = read_runs(runs)
+
+def write_report(
+    runs: str | Path, out: str | Path, data_dir: str | Path | None = None
+) -> list[Path]:
+    """Write the page (``index.html``), its parts, and a summary; return the paths.
+
+    Parts are in a folder for each protocol: figures as SVG, tables as CSV, Markdown and LaTeX. The
+    same runs give the same files, byte for byte, provided that the dataset is there both times or
+    neither: images asked for first are shown if it is.
+    """
+    stored = stored_runs(runs)
+    found = experiments(stored)
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
+    chapters: list[Chapter] = [(e.file_name, e.title, _sections(e, data_dir)) for e in found]
+    overall = penalties.section(found)
+    if overall is not None:
+        chapters.append((_OVERALL, "All experiments" if len(found) > 1 else "Overall", [overall]))
+    write_text(out / "index.html", page(chapters))
+    written = [out / "index.html", *_write_overview(found, out)]
+    rounds_table(stored).to_csv(out / "rounds.csv", index=False, float_format="%.6g")
+    return [*written, out / "rounds.csv", *_write_parts(chapters, out)]
+
+
+def summary_of(runs: str | Path) -> pd.DataFrame:
+    """The summary alone, of the runs under a folder that can be compared."""
+    return _summary(experiments(stored_runs(runs)))
+
+
+def _summary(found: list[Experiment]) -> pd.DataFrame:
+    return summarise(rounds_table([run for e in found for run in e.runs]))
+
+
+def _sections(experiment: Experiment, data_dir: str | Path | None) -> list[Section]:
+    sections = [
+        curves.section(experiment),
+        comparison.section(experiment),
+        significance.section(experiment),
+        timing.section(experiment),
+        calibration.section(experiment),
+        picks.section(experiment, data_dir),
+        origin.section(experiment),
+    ]
+    return [section for section in sections if section is not None]
+
+
+def _write_overview(found: list[Experiment], out: Path) -> list[Path]:
+    """The curves of each experiment and the summary of all of them, to be shown elsewhere."""
     written = []
-    for protocol in sorted(table["protocol"].unique()):
-        figure = plots.learning_curves(table, protocol)
+    for experiment in found:
+        figure = curves.learning_curves(experiment)
         for suffix in (".png", ".svg"):
-            path = out / f"{protocol}{suffix}"
-            plots.save(figure, path)
-            written.append(path)
-    summary = summarise(table)
+            written.append(out / f"{experiment.file_name}{suffix}")
+            plots.save(figure, written[-1])
+    summary = _summary(found)
     summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")
-    (out / "summary.md").write_text(to_markdown(summary), encoding="utf-8")
-    table.to_csv(out / "rounds.csv", index=False, float_format="%.6g")
-    return [*written, out / "summary.csv", out / "summary.md", out / "rounds.csv"]
+    write_text(out / "summary.md", to_markdown(summary))
+    return [*written, out / "summary.csv", out / "summary.md"]
+
+
+def _write_parts(chapters: list[Chapter], out: Path) -> list[Path]:
+    """Every table and drawing of the page, as files of its own."""
+    written = []
+    for name, _, sections in chapters:
+        folder = out / name
+        folder.mkdir(exist_ok=True)
+        for part in (part for section in sections for part in section.parts):
+            if isinstance(part, Drawing):
+                contents = {".svg": plots.to_svg(part.figure)}
+            else:
+                contents = {
+                    ".csv": part.to_csv(), ".md": part.to_markdown(), ".tex": part.to_latex(),
+                }  # fmt: skip
+            for suffix, text in contents.items():
+                written.append(folder / f"{part.name}{suffix}")
+                write_text(written[-1], text)
+    return written

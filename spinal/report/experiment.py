@@ -1,0 +1,151 @@
+"""Runs of one protocol that can be compared, fairly: paired seeds, the same budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from spinal.errors import SpinalError
+from spinal.experiments import load_protocol
+from spinal.report.names import BASELINE, order
+from spinal.report.read import StoredRun, area_under_curve
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """The runs of a protocol.
+
+    Attributes:
+        name: of the protocol.
+        runs: that are compared; see `experiments`.
+        left_out: runs that are too short to be.
+    """
+
+    name: str
+    runs: list[StoredRun]
+    left_out: list[StoredRun]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods, always in the same order."""
+        return sorted({run.method for run in self.runs}, key=order)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """The settings of the protocol, as kept with the runs; empty if they were not."""
+        return next((r.settings["protocol"] for r in self.runs if "protocol" in r.settings), {})
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return self.protocol.get("title") or self.name
+
+    @property
+    def file_name(self) -> str:
+        """Its name, as part of a file's name."""
+        return self.name.replace("/", "-")
+
+    @cached_property
+    def paper(self) -> str | None:
+        """The paper's table to compare with.
+
+        The settings name it. For runs from before they did, the protocol that comes with spinal
+        does, if the runs are of the same data, budgets and pool.
+        """
+        if "paper" in self.protocol or not self.protocol:
+            return self.protocol.get("paper")
+        try:
+            shipped = load_protocol(self.protocol["name"])
+        except SpinalError:
+            return None
+        same = all(
+            self.protocol.get(key) == getattr(shipped, key)
+            for key in ("dataset", "initial", "batch", "pool")
+        )
+        return shipped.paper if same else None
+
+    def of(self, method: str) -> list[StoredRun]:
+        """The runs of a method, by seed."""
+        return sorted((run for run in self.runs if run.method == method), key=lambda r: r.seed)
+
+    @cached_property
+    def accuracy(self) -> pd.DataFrame:
+        """Accuracy by labels (rows) and by method and seed (columns); NaN beyond a run's end."""
+        return self.measure("accuracy")
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """The budgets that all runs have reached."""
+        return self.accuracy.dropna().index.to_numpy()
+
+    def measure(self, name: str) -> pd.DataFrame:
+        """A number of each round, such as ``nll``, arranged as `accuracy` is."""
+        columns = {
+            (run.method, run.seed): {line["labels"]: line.get(name, np.nan) for line in run.rounds}
+            for method in self.methods
+            for run in self.of(method)
+        }
+        return pd.DataFrame(columns).rename_axis(columns=["method", "seed"]).sort_index()
+
+    def mean_curve(self, method: str, measure: pd.DataFrame | None = None) -> pd.Series:
+        """Mean over seeds, at the budgets that all seeds of the method have."""
+        return self._whole(method, measure).mean(axis=1)
+
+    def deviation_curve(self, method: str, measure: pd.DataFrame | None = None) -> pd.Series:
+        """Standard deviation over seeds; NaN for one."""
+        return self._whole(method, measure).std(axis=1)
+
+    def _whole(self, method: str, measure: pd.DataFrame | None) -> pd.DataFrame:
+        return (self.accuracy if measure is None else measure)[method].dropna()
+
+    @cached_property
+    def areas(self) -> pd.Series:
+        """Area under the accuracy curve, over the budgets that all runs share."""
+        shared = self.accuracy.loc[self.labels]
+        return shared.apply(lambda curve: area_under_curve(self.labels, curve.to_numpy()))
+
+    @cached_property
+    def final(self) -> pd.Series:
+        """Accuracy at the last budget that all runs share."""
+        return self.accuracy.loc[self.labels[-1]]
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether Random is there to compare with."""
+        return BASELINE in self.methods
+
+
+def paired(values: pd.Series, first: str, second: str) -> NDArray[np.float64]:
+    """Differences between two methods, for the seeds that both have."""
+    return (values[first] - values[second]).dropna().to_numpy(float)
+
+
+def experiments(runs: list[StoredRun]) -> list[Experiment]:
+    """One for each protocol, with the runs of it that can be compared.
+
+    Where a protocol has finished runs, unfinished ones are left out: their curves would stop in the
+    middle, and means over seeds would jump there. Methods are compared up to the budget that all of
+    them have reached; runs that stop before it are left out too.
+    """
+    by_protocol = groupby(sorted(runs, key=lambda run: run.protocol), lambda run: run.protocol)
+    return [_experiment(name, list(of_protocol)) for name, of_protocol in by_protocol]
+
+
+def _experiment(name: str, runs: list[StoredRun]) -> Experiment:
+    kept = [run for run in runs if run.is_finished] or runs
+    reached = {method: max(r.last_labels for r in group) for method, group in _by_method(kept)}
+    budget = min(reached.values())
+    kept = [run for run in kept if run.last_labels >= budget]
+    return Experiment(name, kept, [run for run in runs if run not in kept])
+
+
+def _by_method(runs: list[StoredRun]) -> Iterator[tuple[str, list[StoredRun]]]:
+    for method in sorted({run.method for run in runs}):
+        yield method, [run for run in runs if run.method == method]

@@ -1,0 +1,69 @@
+"""What methods are called, and the order that they come in: the same in every table and figure."""
+
+from __future__ import annotations
+
+from spinal.methods import METHODS
+
+BASELINE = "random"
+
+_TITLES = {
+    "spn-cnn": "SPN-CNN",
+    "spn-batchbald": "SPN-BatchBALD",
+    "spn-variance": "SPN variance",
+    "mc-dropout": "MC Dropout",
+    "batchbald": "BatchBALD",
+    "ensemble": "Ensemble",
+    "bayesian-batch": "Bayesian Batch",
+    "deterministic": "Deterministic",
+    "badge": "BADGE",
+    "k-center": "k-center",
+    "typiclust": "TypiClust",
+    "random": "Random",
+}
+
+
+def split_name(run_name: str) -> tuple[str, str]:
+    """Method and acquisition function of a run's folder; the latter is empty if not named."""
+    known = [m for m in METHODS if run_name == m or run_name.startswith(f"{m}-")]
+    method = max(known, key=len, default=run_name)
+    return method, run_name[len(method) + 1 :]
+
+
+def is_default(run_name: str) -> bool:
+    """Whether the acquisition function is the one that the method takes by itself."""
+    method, acquisition = split_name(run_name)
+    return not acquisition or method not in METHODS or acquisition == METHODS[method].acquisition
+
+
+def title(run_name: str) -> str:
+    """For people: ``SPN-CNN``, or ``SPN-CNN, margin`` where it is not the method's own choice."""
+    method, acquisition = split_name(run_name)
+    name = _TITLES.get(method, method)
+    return name if is_default(run_name) else f"{name}, {acquisition.replace('-', ' ')}"
+
+
+def order(run_name: str) -> tuple[int, bool, str]:
+    """A key to sort by: methods as `spinal methods` lists them, Random last."""
+    method, _ = split_name(run_name)
+    known = list(METHODS)
+    place = known.index(method) if method in known else len(known)
+    return (len(known) + 1 if method == BASELINE else place, not is_default(run_name), run_name)
+
+
+def is_spn(run_name: str) -> bool:
+    """Whether an SPN assesses points."""
+    return split_name(run_name)[0].startswith("spn-")
+
+
+def comparisons(methods: list[str]) -> list[tuple[str, str]]:
+    """The pairs to test: as in the paper, each SPN method against each other method.
+
+    Without any of them, every two methods.
+    """
+    subjects = [m for m in methods if is_spn(m)] or methods
+    return [
+        (first, second)
+        for first in subjects
+        for second in methods
+        if second not in subjects or subjects.index(first) < subjects.index(second)
+    ]

@@ -1,0 +1,104 @@
+"""What a report consists of: sections of tables, drawings and sentences; how tables are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers, once for programs and once for people.
+
+    Attributes:
+        name: of its files.
+        caption: what it shows, and how it was computed.
+        data: all numbers, with columns that a program reads (the CSV).
+        shown: cells as people read them, all of them text (HTML, Markdown, LaTeX).
+        words: how many columns, from the left, hold words; the others are aligned as numbers.
+    """
+
+    name: str
+    caption: str
+    data: pd.DataFrame
+    shown: pd.DataFrame
+    words: int = 1
+
+    def to_csv(self) -> str:
+        """The numbers, for programs."""
+        return self.data.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+
+    def to_markdown(self) -> str:
+        """For READMEs."""
+        align = ["---" if i < self.words else "--:" for i in range(self.shown.shape[1])]
+        lines = [list(map(str, self.shown.columns)), align, *self._cells()]
+        rows = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
+        return "\n".join([*rows, "", self.caption, ""])
+
+    def to_latex(self) -> str:
+        """For papers: needs booktabs."""
+        align = "".join("l" if i < self.words else "r" for i in range(self.shown.shape[1]))
+        head = " & ".join(_latex(str(c)) for c in self.shown.columns)
+        body = [" & ".join(map(_latex, row)) + r" \\" for row in self._cells()]
+        lines = [
+            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.caption)}}}",
+            rf"\begin{{tabular}}{{{align}}}", r"\toprule", head + r" \\", r"\midrule", *body,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """For the page; a cell that repeats the one above it, in a column of words, is empty."""
+        head = "".join(f"<th{self._class(i)}>{escape(str(c))}</th>"
+                       for i, c in enumerate(self.shown.columns))  # fmt: skip
+        body, above = [], [""] * self.shown.shape[1]
+        for row in self._cells():
+            cells = []
+            for i, cell in enumerate(row):
+                again = i < self.words - 1 and row[: i + 1] == above[: i + 1]
+                cells.append(f"<td{self._class(i)}>{'' if again else escape(cell)}</td>")
+            body.append(f"<tr>{''.join(cells)}</tr>")
+            above = row
+        return (
+            f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n'
+            f"<tbody>\n{chr(10).join(body)}\n</tbody></table></div>"
+        )
+
+    def _cells(self) -> list[list[str]]:
+        return [[str(cell) for cell in row] for row in self.shown.to_numpy().tolist()]
+
+    def _class(self, column: int) -> str:
+        return "" if column < self.words else ' class="number"'
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure, with the name of its file and a caption that says how to read it."""
+
+    name: str
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A heading, sentences, and what they speak of."""
+
+    title: str
+    text: Sequence[str] = ()
+    parts: Sequence[Table | Drawing] = field(default_factory=tuple)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "±": r"$\pm$", "−": r"$-$", "–": "--",
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)

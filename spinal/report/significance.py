@@ -1,0 +1,177 @@
+"""Whether differences are more than chance: over test points, as in the paper, and over seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from spinal.experiments.paper import p_values
+from spinal.report.experiment import Experiment, paired
+from spinal.report.names import comparisons, title
+from spinal.report.numbers import count, p_value, points
+from spinal.report.parts import Section, Table
+from spinal.report.statistics import Outcomes, holm, mcnemar_test, paired_t_test, z_test
+
+LEVEL = 0.05
+_MEAN = "mean"
+_BUDGETS = 10
+
+
+def section(experiment: Experiment) -> Section | None:
+    """All tests that the runs allow; None if they allow none."""
+    tables = [z_tests(experiment), mcnemar_tests(experiment), area_tests(experiment)]
+    parts = [table for table in tables if table is not None]
+    if not parts:
+        return None
+    text = [
+        "Tests over test points ask whether these classifiers differ, and take what they were "
+        "trained on as given; tests over seeds ask whether the methods do. A star: still below "
+        f"{LEVEL} after Holm's correction."
+    ]
+    if parts[-1].name != "area-tests":
+        text.append("Tests over seeds need two seeds or more of both methods.")
+    return Section("More than chance?", text, parts)
+
+
+def budgets(experiment: Experiment) -> list[int]:
+    """Where tests are made: the paper's budgets, if it has any here; else ten, evenly spaced."""
+    labels = experiment.labels
+    printed = p_values()
+    theirs = printed[printed["table"] == experiment.paper]["labels"].unique()
+    chosen = labels[np.isin(labels, theirs)]
+    if len(chosen):
+        return chosen.tolist()
+    return labels[np.unique(np.linspace(0, len(labels) - 1, _BUDGETS).round().astype(int))].tolist()
+
+
+def z_tests(experiment: Experiment) -> Table | None:
+    """The paper's one-sided z-tests, for each budget and initial set, and over all of them.
+
+    Holm's correction is over all comparisons and budgets of an initial set, or of the mean.
+    """
+    rows = []
+    for first, second in comparisons(experiment.methods):
+        for labels in budgets(experiment):
+            pairs = _pairs(experiment, first, second, labels)
+            sets: dict[str, list[tuple[Outcomes, Outcomes]]] = {
+                str(seed): [pair] for seed, pair in pairs.items()
+            }
+            if len(pairs) > 1:
+                sets[_MEAN] = list(pairs.values())
+            rows += [
+                {"method": first, "competitor": second, "initial_set": name, "labels": labels,
+                 "p_value": z_test(outcomes)}
+                for name, outcomes in sets.items()
+            ]  # fmt: skip
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    data["holm"] = data.groupby("initial_set")["p_value"].transform(lambda p: holm(p.tolist()))
+    data = data.merge(_printed(experiment), how="left")
+    caption = (
+        "One-sided p-values of paired z-tests over test points: is the first method more accurate "
+        "than the second, at this number of labels? For each initial set (seed), and averaged over "
+        "them. Holm's correction is over all cells of the same initial set."
+    )
+    return Table("z-tests", caption, data, _z_shown(data), words=2)
+
+
+def _z_shown(data: pd.DataFrame) -> pd.DataFrame:
+    shown = []
+    for (first, second, name), tests in data.groupby(
+        ["method", "competitor", "initial_set"], sort=False
+    ):
+        lead = {"is better than": f"{title(first)} > {title(second)}", "set": str(name)}
+        cells = {
+            count(t.labels): p_value(t.p_value) + (" *" if t.holm < LEVEL else "")
+            for t in tests.itertuples()
+        }
+        shown.append({**lead, **cells})
+        if name == _MEAN and tests["paper_p_value"].notna().any():
+            theirs = {count(t.labels): p_value(t.paper_p_value) for t in tests.itertuples()}
+            shown.append({**lead, "set": "paper's mean", **theirs})
+    return pd.DataFrame(shown).fillna("")
+
+
+def _printed(experiment: Experiment) -> pd.DataFrame:
+    """The paper's p-values, to be put beside ours."""
+    printed = p_values()
+    printed = printed[printed["table"] == experiment.paper].drop(columns="table")
+    return printed.rename(columns={"p_value": "paper_p_value"})
+
+
+def _pairs(
+    experiment: Experiment, first: str, second: str, labels: int
+) -> dict[int, tuple[Outcomes, Outcomes]]:
+    """Outcomes of two methods on the same test points, for each seed that has both."""
+    ones = {run.seed: run.outcomes(labels) for run in experiment.of(first)}
+    others = {run.seed: run.outcomes(labels) for run in experiment.of(second)}
+    found = {}
+    for seed in sorted(ones.keys() & others.keys()):
+        one, other = ones[seed], others[seed]
+        if one is not None and other is not None and np.array_equal(one.indices, other.indices):
+            found[seed] = one, other
+    return found
+
+
+def mcnemar_tests(experiment: Experiment) -> Table | None:
+    """McNemar's exact test at the last budget, for each seed."""
+    labels = int(experiment.labels[-1])
+    rows = []
+    for first, second in comparisons(experiment.methods):
+        for seed, (one, other) in _pairs(experiment, first, second, labels).items():
+            rows.append({
+                "method": first, "competitor": second, "seed": seed, "labels": labels,
+                "only_method_right": int((one.right & ~other.right).sum()),
+                "only_competitor_right": int((other.right & ~one.right).sum()),
+                "p_value": mcnemar_test(one, other),
+            })  # fmt: skip
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    data["holm"] = holm(data["p_value"].tolist())
+    shown = pd.DataFrame([
+        {
+            "first and second": f"{title(t.method)}, {title(t.competitor)}", "seed": str(t.seed),
+            "only first right": count(t.only_method_right),
+            "only second right": count(t.only_competitor_right),
+            "p": p_value(t.p_value),
+            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+        }
+        for t in data.itertuples()
+    ])  # fmt: skip
+    caption = (
+        f"McNemar's exact test, two-sided, at {count(labels)} labels: test points that one of the "
+        "two got right and the other did not. Holm's correction is over the whole table."
+    )
+    return Table("mcnemar", caption, data, shown, words=2)
+
+
+def area_tests(experiment: Experiment) -> Table | None:
+    """Student's paired test of the areas under the curve, over seeds; needs two seeds."""
+    rows = []
+    for first, second in comparisons(experiment.methods):
+        differences = paired(experiment.areas, first, second)
+        if len(differences) > 1:
+            rows.append({
+                "method": first, "competitor": second, "seeds": len(differences),
+                "difference": differences.mean(), "p_value": paired_t_test(differences),
+            })  # fmt: skip
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    data["holm"] = holm(data["p_value"].tolist())
+    shown = pd.DataFrame([
+        {
+            "first and second": f"{title(t.method)}, {title(t.competitor)}",
+            "seeds": str(t.seeds), "difference in area": points(t.difference),
+            "p": p_value(t.p_value),
+            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+        }
+        for t in data.itertuples()
+    ])  # fmt: skip
+    caption = (
+        "Student's paired test of areas under the accuracy curve, two-sided, over seeds: the first "
+        "method's minus the second's, in percentage points. Holm's correction is over the table."
+    )
+    return Table("area-tests", caption, data, shown)
