@@ -106,7 +106,15 @@ def _diagrams(bins: dict[str, dict[str, np.ndarray]]) -> Figure:
             colour = look(method).colour
             axes.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
             axes.plot(confidence, accuracy, color=colour, lw=1.2)
-            axes.scatter(confidence, accuracy, 6 + 90 * n / n.sum(), color=colour, lw=0, zorder=3)
+            axes.scatter(
+                confidence,
+                accuracy,
+                6 + 90 * n / n.sum(),
+                color=colour,
+                lw=0,
+                zorder=3,
+                clip_on=False,
+            )
             axes.set_title(title(method), loc="left", color=colour)
             error = calibration_error(of_method)
             axes.text(

@@ -20,7 +20,7 @@ def section(experiment: Experiment) -> Section:
         data = pd.DataFrame(settings, columns=["setting", "value"])
         caption = "Settings of the protocol, as the runs kept them."
         parts.append(Table("settings", caption, data, data, words=2))
-    return Section("How it was made", [_commands(experiment)], parts)
+    return Section("How it was made", _commands(experiment), parts)
 
 
 def _runs(experiment: Experiment) -> Table:
@@ -52,8 +52,8 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", str(value)
 
 
-def _commands(experiment: Experiment) -> str:
-    """The commands that make the same runs."""
+def _commands(experiment: Experiment) -> list[str]:
+    """The commands that make the same runs, and this report of them."""
     name = experiment.protocol.get("name", experiment.name)
     commands = []
     for method in experiment.methods:
@@ -61,4 +61,4 @@ def _commands(experiment: Experiment) -> str:
         seeds = ",".join(str(run.seed) for run in experiment.of(method))
         choice = f" --acquisition {acquisition}" if acquisition else ""
         commands.append(f"`spinal run {name} --method {plain}{choice} --seeds {seeds}`")
-    return f"Made by {'; '.join(commands)}; reported by `spinal report`."
+    return [*commands, "`spinal report runs`"]

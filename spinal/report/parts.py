@@ -63,10 +63,13 @@ class Table:
                 cells.append(f"<td{self._class(i)}>{'' if again else escape(cell)}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
             above = row
-        return (
+        table = (
             f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n'
             f"<tbody>\n{chr(10).join(body)}\n</tbody></table></div>"
         )
+        if len(body) <= _LONG:
+            return table
+        return f"<details><summary>{len(body)} rows</summary>\n{table}</details>"
 
     def _cells(self) -> list[list[str]]:
         return [[str(cell) for cell in row] for row in self.shown.to_numpy().tolist()]
@@ -93,6 +96,8 @@ class Section:
     parts: Sequence[Table | Drawing] = field(default_factory=tuple)
 
 
+#: Tables with more rows than this are folded on the page; in print they are open.
+_LONG = 40
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

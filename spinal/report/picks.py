@@ -132,7 +132,7 @@ def contact_sheet(experiment: Experiment, dataset: Dataset, seed: int) -> Figure
     if not asked:
         return None
     with mpl.rc_context({**STYLE, "axes.grid": False}):
-        figure = new_figure(9.6, 0.75 * len(asked))
+        figure = new_figure(9.6, 0.66 * len(asked))
         panels = figure.subplots(len(asked), FIRST, squeeze=False)
         for line, (method, picks) in zip(panels, asked.items(), strict=True):
             for axes in line:

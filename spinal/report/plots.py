@@ -108,12 +108,13 @@ def label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]], size: float
     wanted = np.array([y for _, _, y in ranked])
     room = max(high - steps[-1], low)
     places = isotonic_regression(wanted - steps, y_min=low, y_max=room) + steps
-    for (method, x, y), place in zip(ranked, places, strict=True):
+    far = np.abs(places - wanted) > gap / 3
+    for (method, x, y), place, moved in zip(ranked, places, far, strict=True):
         colour = look(method).colour
-        moved = abs(place - y) > gap / 3
         axes.annotate(
-            title(method), (x, y), xytext=(12 if moved else 6, (place - y) / (high - low) * height),
-            textcoords="offset points", color=colour, va="center", fontsize=size,
+            title(method), (x, y), textcoords="offset points",
+            xytext=(12 if far.any() else 6, (place - y) / (high - low) * height),
+            color=colour, va="center", fontsize=size,
             annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 2,
                         "relpos": (0, 0.5)} if moved else None,
