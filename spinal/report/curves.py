@@ -103,8 +103,9 @@ def gain_curves(experiment: Experiment) -> Figure:
     with mpl.rc_context(STYLE):
         figure = new_figure(height=3.6)
         axes = figure.subplots()
-        axes.axhline(0, color=look(BASELINE).colour)
-        ends = [(BASELINE, float(baseline.dropna().index[-1]), 0.0)]
+        first, last = baseline.dropna().index[[0, -1]]
+        axes.plot([first, last], [0, 0], color=look(BASELINE).colour)
+        ends = [(BASELINE, float(last), 0.0)]
         for method in experiment.methods:
             if method == BASELINE:
                 continue
