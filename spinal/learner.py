@@ -162,6 +162,8 @@ class ActiveLearner:
                 width=self.settings.width,
                 seed=derived_seed(seed, _NETWORK),
             )
+        if self.settings.training.dropout is not None:
+            networks.set_dropout(network, self.settings.training.dropout)
         self.device = _device(device)
         self.network = network.to(self.device)
         self.validation = validation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,20 @@ def test_every_method_goes_round(method: str) -> None:
         probs = learner.predict_proba(DIGITS.test_images[:7], by=by)
         assert probs.shape == (7, 10)
         np.testing.assert_allclose(probs.sum(1), 1, rtol=1e-5)
+
+
+def test_the_dropout_rate_of_training_is_that_of_the_samples(tmp_path: Path) -> None:
+    training = replace(QUICK, dropout=0.0)
+    learner = make(method="mc-dropout", training=training, posterior={"samples": 4})
+    answer(learner, learner.ask(20))
+    learner.fit()
+    points = DIGITS.test_images[:9]
+    probs = learner.predict_proba(points)
+    np.testing.assert_allclose(probs, learner.predict_proba(points, by="network"), rtol=1e-5)
+    learner.save(tmp_path / "kept")
+    pool = Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+    again = ActiveLearner.load(tmp_path / "kept", pool, posterior={"samples": 4})
+    np.testing.assert_array_equal(again.predict_proba(points), probs)
 
 
 def test_it_learns() -> None:

@@ -1,7 +1,7 @@
 """Networks cut in two, ``features(x)`` and ``head(z)``: built, trained, applied, stored."""
 
 from spinal.networks.architectures import NETWORKS, build_network, dense, lenet, vgg
-from spinal.networks.dropout import DropoutSplit, split_at_dropout
+from spinal.networks.dropout import DropoutSplit, set_dropout, split_at_dropout
 from spinal.networks.evaluation import compute_features, predict_logits
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError
@@ -35,6 +35,7 @@ __all__ = [
     "load_weights",
     "predict_logits",
     "save",
+    "set_dropout",
     "split_at_dropout",
     "train",
     "vgg",

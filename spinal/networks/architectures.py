@@ -67,7 +67,14 @@ def lenet(
     return _network("lenet", body, head, input_shape, classes, seed, width=width, dropout=dropout)
 
 
-def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: int = 0) -> Network:
+def vgg(
+    input_shape: Sequence[int],
+    classes: int,
+    *,
+    width: float = 1.0,
+    dropout: float = 0.5,
+    seed: int = 0,
+) -> Network:
     """The paper's VGG for CIFAR-10, Fashion-MNIST and SVHN: ten convolutions in four blocks.
 
     | body: 2 x conv 64, maxpool, dropout .2; 2 x conv 128, maxpool, dropout .3;
@@ -84,13 +91,15 @@ def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: i
         input_shape: (H, W, C).
         classes: number of logits.
         width: factor on channels and features; 1 is out of reach without a GPU.
+        dropout: rate of the last two dropout layers, those that the paper tuned.
         seed: of the weights.
     """
     sides, channels = _image_shape("vgg", input_shape)
     side, inputs, features = min(sides), channels, _scaled(512, width, 16)
+    blocks = ((64, 2, 0.2), (128, 2, 0.3), (256, 3, 0.4), (512, 3, dropout))
     with seeded(seed):
         body = nn.Sequential()
-        for size, convolutions, rate in ((64, 2, 0.2), (128, 2, 0.3), (256, 3, 0.4), (512, 3, 0.5)):
+        for size, convolutions, rate in blocks:
             outputs = _scaled(size, width, 4)
             for _ in range(convolutions):
                 body.extend(_convolution(inputs, outputs))
@@ -102,8 +111,8 @@ def vgg(input_shape: Sequence[int], classes: int, *, width: float = 1.0, seed: i
         body.append(nn.Flatten())
         body.append(nn.Linear(_flat_size(body, sides, channels), features, bias=False))
         body.extend([nn.BatchNorm1d(features), nn.ReLU()])
-        head = nn.Sequential(nn.Dropout(0.5), nn.Linear(features, classes))
-    return _network("vgg", body, head, input_shape, classes, seed, width=width)
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
+    return _network("vgg", body, head, input_shape, classes, seed, width=width, dropout=dropout)
 
 
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:

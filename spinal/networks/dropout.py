@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 
 from spinal.networks.evaluation import evaluating
 from spinal.networks.graphs import cut, dependents, trace
-from spinal.networks.network import NetworkError, derived_seed
+from spinal.networks.network import Network, NetworkError, derived_seed
 
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
@@ -89,6 +89,11 @@ class DropoutSplit:
         self._layers = [m for m in tail.modules() if isinstance(m, FixedDropout)]
         self._copies = not _goes_to_dropout_only(tail)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether anything is ever dropped; if not, all samples are the network itself."""
+        return bool(self._layers)
+
     def samples(self, x: Tensor, samples: int, *, seed: int = 0) -> Iterator[Tensor]:
         """Logits ``[N, C]`` of ``x``, the network's input, under ``samples`` sets of masks.
 
@@ -109,23 +114,46 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
     then all of it (a copy) is the tail, which is right, but slower.
 
     Raises:
-        NetworkError: if there is no dropout in it.
+        NetworkError: if there is no dropout layer in it. Those with a rate of 0 will do: nothing is
+            dropped then, see `DropoutSplit.is_random`.
     """
     try:
         traced = trace(network)
     except NetworkError:
-        tail = _fixed(copy.deepcopy(network))
-        return DropoutSplit(_Tuple(), tail)
-    roots = [node for node in traced.graph.nodes if _is_active(_called(traced, node))]
+        _require_dropout(network.modules())
+        return DropoutSplit(_Tuple(), _fixed(copy.deepcopy(network)))
+    called = {node: _called(traced, node) for node in traced.graph.nodes}
+    _require_dropout(called.values())
+    roots = [node for node, module in called.items() if _is_active(module)]
     if not roots:
-        raise NetworkError(_NONE)
+        return DropoutSplit(_Tuple(), traced)
     for root in roots:
         _flatten_first(traced, root)
     trunk, tail = cut(traced, dependents(traced, roots))
     return DropoutSplit(trunk, _joined(_fixed(tail)))
 
 
-_NONE = "the network has no dropout layer (nn.Dropout with a rate above 0), so nothing to sample"
+def set_dropout(network: Network, rate: float) -> None:
+    """Change the rate of the last two dropout layers: all that the LeNet has.
+
+    Of its VGG, which has five, the paper tuned these two.
+
+    Raises:
+        NetworkError: if there is no dropout layer.
+    """
+    _require_dropout(network.modules())
+    for layer in [module for module in network.modules() if isinstance(module, _DROPOUTS)][-2:]:
+        layer.p = rate
+    # The arguments that it is built from again, when it is read from a file.
+    if "dropout" in network.config:
+        network.config["dropout"] = rate
+    if network.config.get("input_dropout"):
+        network.config["input_dropout"] = rate
+
+
+def _require_dropout(modules: Iterable[nn.Module | None]) -> None:
+    if not any(isinstance(module, _DROPOUTS) and module.p < 1 for module in modules):
+        raise NetworkError("the network has no dropout layer (such as nn.Dropout): add one")
 
 
 class _Tuple(nn.Module):
@@ -191,15 +219,13 @@ SomeModule = TypeVar("SomeModule", bound=nn.Module)
 
 
 def _fixed(module: SomeModule) -> SomeModule:
-    """Put a `FixedDropout` in the place of each dropout layer."""
+    """Put a `FixedDropout` in the place of each dropout layer that drops anything."""
     places = [
         (parent, name, child)
         for parent in module.modules()
         for name, child in parent.named_children()
         if _is_active(child)
     ]
-    if not places:
-        raise NetworkError(_NONE)
     for number, (parent, name, child) in enumerate(places):
         channels = not isinstance(child, nn.Dropout)
         setattr(parent, name, FixedDropout(child.p, channels=channels, number=number))  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from spinal.networks.augmentation import Augment, augment
+from spinal.networks.dropout import set_dropout
 from spinal.networks.evaluation import evaluating
 from spinal.networks.network import Network, NetworkError, derived_seed, seeded
 
@@ -33,6 +34,8 @@ class TrainSettings:
         epochs: passes over the labelled points, but
         min_steps: at least so many steps, and
         max_steps: at most so many.
+        dropout: rate of the network's last two dropout layers, see `set_dropout`; None leaves them
+            as they were built.
         label_smoothing: share of the target that is spread over all classes.
         augment: ``none``, ``shift`` (by up to an eighth of the sides, the edge repeated) or
             ``shift-flip`` (also left for right, every other time). Images only.
@@ -50,6 +53,7 @@ class TrainSettings:
     epochs: float = 20
     min_steps: int = 200
     max_steps: int = 4000
+    dropout: float | None = None
     label_smoothing: float = 0.1
     augment: Augment = "none"
     patience: int | None = None
@@ -69,6 +73,8 @@ class TrainSettings:
             raise NetworkError(
                 "batch_size and check_every must be positive, and min_steps at most max_steps"
             )
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise NetworkError(f"dropout is a rate from 0 to below 1, not {self.dropout}")
 
     def steps(self, labels: int) -> int:
         """Steps for so many labelled points."""
@@ -136,6 +142,8 @@ def train(
         network.preprocess.fit(torch.as_tensor(points).cpu().numpy())
     if start == "scratch":
         network.restart(derived_seed(seed, 0))
+    if settings.dropout is not None:
+        set_dropout(network, settings.dropout)
     images, targets = _checked(network, points, labels)
     held = None if validation is None else _checked(network, *validation)
 

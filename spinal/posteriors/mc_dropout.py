@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spinal.data import iter_batches
 from spinal.networks import split_at_dropout
+from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.posterior import Posterior, View
 
 _BATCH = 256
@@ -19,7 +20,8 @@ _BATCH = 256
 class MCDropout(Posterior):
     """K networks, each with other units dropped, the same for every point.
 
-    What comes before the first dropout layer is computed once for each point, the rest K times.
+    What comes before the first dropout layer is computed once for each point, the rest K times. At
+    a dropout rate of 0, all K are the network itself: see `Deterministic`.
 
     Attributes:
         samples: K.
@@ -36,6 +38,8 @@ class MCDropout(Posterior):
     def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
         """``log_probs_N_K_C``; predictions are averages over the same K, so ``samples`` is idle."""
         split = split_at_dropout(view.network)
+        if not split.is_random:
+            return Deterministic().log_probs(view).expand(-1, self.samples, -1)
         parts = []
         for batch in iter_batches(view.points, view.indices, _BATCH):
             x = view.network.to_input(batch)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from spinal.networks import NetworkError, build_network, lenet, split_at_dropout
+from spinal.networks import (
+    Network,
+    NetworkError,
+    build_network,
+    lenet,
+    load,
+    save,
+    set_dropout,
+    split_at_dropout,
+)
 from spinal.networks.dropout import DroppedLinear, FixedDropout
 from tests.networks.test_wrapping import residual
 
@@ -169,9 +179,38 @@ def test_what_cannot_be_traced_is_sampled_as_a_whole() -> None:
     assert not torch.allclose(sampled[:, 0], sampled[:, 1])
     assert isinstance(module.drop, nn.Dropout)
 
-
-@pytest.mark.parametrize("rate", [0.0, None])
-def test_a_network_without_dropout_is_refused(rate: float | None) -> None:
-    layers = [nn.Linear(3, 4), *([] if rate is None else [nn.Dropout(rate)]), nn.Linear(4, 2)]
+    module.drop.p = 0.0
+    still = split_at_dropout(module)
+    assert not still.is_random
+    module.drop = nn.Identity()
     with pytest.raises(NetworkError, match="no dropout"):
-        split_at_dropout(nn.Sequential(*layers))
+        split_at_dropout(module)
+
+
+def test_a_rate_of_0_drops_nothing() -> None:
+    module, x = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0), nn.Linear(4, 2)), torch.randn(5, 3)
+    split = split_at_dropout(module)
+    assert not split.is_random
+    torch.testing.assert_close(logits(split, x, 2), module(x).unsqueeze(1).expand(-1, 2, -1))
+
+
+def test_a_network_without_dropout_is_refused() -> None:
+    with pytest.raises(NetworkError, match="no dropout"):
+        split_at_dropout(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)))
+    with pytest.raises(NetworkError, match="no dropout"):
+        set_dropout(Network(nn.Linear(3, 4), nn.Linear(4, 2)), 0.5)
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+def test_a_rate_that_was_set_is_that_of_a_network_built_with_it(name: str, tmp_path: Path) -> None:
+    def rates(network: nn.Module) -> list[float]:
+        return [m.p for m in network.modules() if isinstance(m, nn.Dropout)]
+
+    network = build_network(name, (8, 8, 1), 5, width=0.1)
+    built = build_network(name, (8, 8, 1), 5, width=0.1, dropout=0.15)
+    before = rates(network)
+    set_dropout(network, 0.15)
+    assert rates(network) == rates(built) != before
+    assert rates(network)[-2:] == [0.15, 0.15][: len(before)]
+    save(network, tmp_path / "kept")
+    assert rates(load(tmp_path / "kept")) == rates(network)

@@ -133,14 +133,23 @@ def test_the_spn_is_sharpened_where_points_are_ranked_and_not_where_it_predicts(
     )
 
 
-def test_mc_dropout_converges_to_the_mean_network_and_without_dropout_is_deterministic() -> None:
+def test_mc_dropout_converges_to_the_mean_network() -> None:
     view, _ = make_view()
     spread = MCDropout(samples=30).log_probs(view, seed=2)
     assert spread.std(1).max() > 0.01
     few, many = (MCDropout(samples=k).log_probs(view, seed=0).exp().mean(1) for k in (10, 400))
     truth = MCDropout(samples=2000).log_probs(view, seed=1).exp().mean(1)
     assert (many - truth).abs().mean() < (few - truth).abs().mean() / 2
-    network = build_network("dense", (6,), 3, dropout=0.0, input_dropout=1e-9, seed=0)
-    still = View(network, view.points, view.indices, compute_features(network, view.points))
+
+
+@pytest.mark.parametrize("name", ["lenet", "dense"])
+def test_mc_dropout_without_dropout_is_deterministic(name: str) -> None:
+    points = as_points(np.random.default_rng(0).integers(0, 256, (300, 8, 8, 1), np.uint8))
+    network = build_network(name, (8, 8, 1), 3, width=0.2, dropout=0.0)
+    still = View(network, points, np.arange(300), compute_features(network, points))
     expected = Deterministic().log_probs(still).expand(-1, 3, -1)
-    torch.testing.assert_close(MCDropout(samples=3).log_probs(still), expected, atol=1e-5, rtol=0)
+    assert torch.equal(MCDropout(samples=3).log_probs(still), expected)
+    network.head[0] = torch.nn.Identity()
+    if name == "dense":  # its only dropout layer
+        with pytest.raises(SpinalError, match="no dropout layer"):
+            MCDropout(samples=3).log_probs(still)
