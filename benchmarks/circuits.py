@@ -37,6 +37,9 @@ MODULES = {
     DEEPROB: "circuit_deeprob",
     FLOOR: "circuit_matmul",
 }
+#: Seconds that a contender has before the next one's turn: a fit is hundreds of steps in a row, so
+#: that the caches which others leave behind should not count.
+BURST = 0.5
 #: Passes slower than this (in seconds) have no warm-up, and are repeated within `PATIENCE` only.
 SLOW = 3.0
 PATIENCE = 15.0
@@ -147,7 +150,7 @@ def measure_times(
             times[name].append(1e3 * seconds)
             continue
         seconds = worker.ask("time", what=what, batch=batch, times=3)
-        inner[name] = max(1, round(0.1 / max(seconds, 1e-4)))
+        inner[name] = max(1, round(BURST / max(seconds, 1e-4)))
     for _ in range(repeats):
         for name, worker in workers.items():
             slow = times[name] and times[name][0] > 1e3 * SLOW

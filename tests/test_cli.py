@@ -13,7 +13,7 @@ from spinal.errors import SpinalError
 
 
 def spinal(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "spinal.cli", *arguments]
+    command = [sys.executable, "-m", "spinal", *arguments]
     environment = {
         "COLUMNS": "120",
         "PATH": "",

@@ -1,0 +1,6 @@
+"""``python -m spinal``: the same as the command ``spinal``."""
+
+from spinal.cli import main
+
+if __name__ == "__main__":
+    main()
