@@ -1,25 +1,28 @@
 """What a person gets from `spinal label`: accuracy for the same number of answers, and no waiting.
 
-    SPINAL_DATA=... python benchmarks/label.py --out results/label.md
+    SPINAL_DATA=... python benchmarks/label.py --workers 2 --out results/label.md
 
-CIFAR-10 images are written as PNG files. For each seed a simulated person, wrong in 5 % of the
-answers, labels through the HTTP interface of the page. The model that is left in the project is
-tested on other images, beside the same learner and logistic regression that have as many answers
-of the same person about images drawn at random. All see the same features. Then: latencies, seconds
-for a fit, and the memory of server and worker with 100,000 files.
+CIFAR-10 images are written as PNG files, and their features are computed once. For each seed a
+simulated person, wrong in 5 % of the answers, labels in a new project through the HTTP interface of
+the page. The model that is left there is tested on other images, beside the same learner, and
+logistic regression, with as many answers of the same person about images drawn at random. All see
+the same features. A seed that is finished is kept in a file, and not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +32,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal import ActiveLearner, Pool, load_dataset
+from spinal.files import write_text
 from spinal.label.cli import Page
 from spinal.label.export import load_classifier
 from spinal.label.project import Project, open_project
-from spinal.label.simulate import Connection, Person, Session
+from spinal.label.simulate import Person, Session
 from spinal.pretrained import FeatureCache, load_backbone
+
+LABEL = "spinal label, as it is left"
+ALL = "the same, fitted to its test answers too"
+RANDOM = "the same learner, random answers"
+LOGISTIC = "logistic regression, random answers"
+LOGISTIC_ASKED = "logistic regression, answers that spinal asked for"
 
 
 @dataclass
@@ -47,15 +57,14 @@ class Images:
 
 
 def main() -> None:
-    """Measure, and write a table."""
+    """Measure what is not measured yet, and write the tables."""
     options = read_options()
     options.place.mkdir(parents=True, exist_ok=True)
-    lines = [f"`{' '.join(['python', 'benchmarks/label.py', *sys.argv[1:]])}`", ""]
-    if options.seeds:
-        lines += measure_accuracy(options)
-    if options.files:
-        lines += measure_memory(options)
-    text = "\n".join(lines) + "\n"
+    prepare(options)  # once, before any other process needs them
+    os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that follow
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as processes:
+        runs = list(processes.map(measure, range(options.seeds), [options] * options.seeds))
+    text = "\n".join(report(runs, options)) + "\n"
     print(text)
     if options.out:
         options.out.write_text(text)
@@ -68,69 +77,62 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--tests", type=int, default=2000)
     parser.add_argument("--budget", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=1, help="seeds at a time, a thread each")
     parser.add_argument("--mistakes", type=float, default=0.05)
     parser.add_argument("--pace", type=float, default=1.0, help="seconds for an answer")
     parser.add_argument("--features", default="efficientnet-lite0")
-    parser.add_argument("--files", type=int, default=100_000, help="for memory; 0: leave out")
     parser.add_argument("--place", type=Path, default=Path("label-benchmark"))
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
 
-# Accuracy and latency
+# One seed
 
 
-def measure_accuracy(options: argparse.Namespace) -> list[str]:
-    """Tables of accuracies, latencies and seconds, over all seeds."""
+def measure(seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """All that is measured with one seed; from its file, if it was measured before."""
+    settings = {
+        name: getattr(options, name)
+        for name in ("images", "tests", "budget", "mistakes", "pace", "features")
+    }
+    file = options.place / f"seed-{seed}.json"
+    if file.is_file():
+        kept = json.loads(file.read_text())
+        if kept["settings"] == settings:
+            return kept
     train, test, classes = prepare(options)
-    accuracies: dict[str, list[float]] = {}
-    waits: list[float] = []
-    in_fits: list[bool] = []
-    seconds: list[float] = []
-    for seed in range(options.seeds):
-        project, session, person = label(train, classes, seed, options)
-        for name, value in compare(project, person, train, test, classes, seed).items():
-            accuracies.setdefault(name, []).append(value)
-        waits += session.waits
-        in_fits += session.during_fits
-        seconds += [row["seconds"] for row in project.store.rounds()]
-        project.close()
-    lines = [
-        f"Accuracy on {options.tests} other images, percent; {options.budget} answers, "
-        f"{options.mistakes:.0%} wrong, features {options.features}; mean (each seed)",
-        "",
-        "| | accuracy |",
-        "|---|---|",
-    ]
-    for name, values in accuracies.items():
-        each = ", ".join(f"{100 * value:.1f}" for value in values)
-        lines.append(f"| {name} | **{100 * np.mean(values):.1f}** ({each}) |")
-    lines += ["", "| | median | 99th percentile |", "|---|---|---|"]
-    fitting = np.array(waits)[np.array(in_fits)]
-    for name, values in (("all answers", np.array(waits)), ("while a fit ran", fitting)):
-        if len(values):
-            middle, last = 1000 * np.quantile(values, (0.5, 0.99))
-            lines.append(f"| next image, ms, {name} ({len(values)}) | {middle:.0f} | {last:.0f} |")
-    middle, last = np.quantile(seconds, (0.5, 0.99))
-    lines.append(f"| a fit, s ({len(seconds)}) | {middle:.1f} | {last:.1f} |")
-    return [*lines, ""]
+    began = time.monotonic()
+    project, session, person = label(train, classes, seed, options)
+    found = {
+        "seed": seed,
+        "settings": settings,
+        "commit": commit(),
+        "workers": options.workers,
+        "accuracies": compare(project, person, train, test, classes, seed),
+        "waits": [1000 * wait for wait in session.waits],
+        "states": session.states,
+        "fits": [row["seconds"] for row in project.store.rounds()],
+    }
+    project.close()
+    write_text(file, json.dumps(found))
+    say(f"seed {seed}: measured in {time.monotonic() - began:.0f} s: {found['accuracies']}")
+    return found
 
 
 def prepare(options: argparse.Namespace) -> tuple[Images, Images, list[str]]:
-    """Images to be labelled, and others to test on, with their features."""
+    """Images to be labelled, and others to test on, with their features; made if need be."""
     data = load_dataset("cifar10")
-    rng = np.random.default_rng(0)
     cache = FeatureCache(options.place / "features", load_backbone(options.features))
     made = []
     for part, n, points, labels in (
         ("train", options.images, data.train_images, data.train_labels),
         ("test", options.tests, data.test_images, data.test_labels),
     ):
-        chosen = np.sort(rng.choice(len(labels), n, replace=False))
-        folder = (options.place / part).absolute()
+        chosen = np.sort(np.random.default_rng(0).choice(len(labels), n, replace=False))
+        folder = (options.place / f"{part}-{n}").absolute()
         names = write_images(folder, points[chosen])
         paths = [folder / name for name in names]
-        cache.compute(paths, lambda done, of: show(f"features: {done} of {of}"))
+        cache.compute(paths, lambda done, of: say_some("features", done, of))
         made.append(Images(folder, names, np.asarray(labels)[chosen], cache.get(paths)[0]))
     cache.close()
     return made[0], made[1], list(data.classes)
@@ -157,7 +159,11 @@ def label(
         features=options.features, seed=seed,
     )  # fmt: skip
     project.scan()
-    shutil.copytree(options.place / "features", project.features_folder)  # the same for all seeds
+    # The same for all seeds. Nobody writes: what SQLite keeps beside its file holds nothing more.
+    shutil.copytree(
+        options.place / "features", project.features_folder,
+        ignore=shutil.ignore_patterns("*-wal", "*-shm"),
+    )  # fmt: skip
     truth = {name: classes[c] for name, c in zip(train.names, train.labels, strict=True)}
     person = Person(truth, classes, mistakes=options.mistakes, seed=seed)
     with Page(project, "127.0.0.1", 0) as page:
@@ -165,7 +171,7 @@ def label(
             time.sleep(0.2)
         session = person.label(
             page.link, options.budget, pace=options.pace,
-            on_answer=lambda n: show(f"seed {seed}: {n} answers"),
+            on_answer=lambda n: say_some(f"seed {seed}: answers", n, options.budget, 50),
         )  # fmt: skip
         while not learnt_all(project):
             time.sleep(0.5)
@@ -193,13 +199,11 @@ def compare(
     pool = train.features, classes
     kept = load_classifier(project).predict(test.features)[0].argmax(1)
     return {
-        "spinal label, as it is left": float((kept == test.labels).mean()),
-        "the same, fitted to its test answers too": refit(pool, asked, said, test, seed),
-        "the same learner, random answers": refit(pool, drawn, told, test, seed),
-        "logistic regression, random answers": logistic(train, drawn, told, test),
-        "logistic regression, answers that spinal asked for": logistic(
-            train, asked[learnt], said[learnt], test
-        ),
+        LABEL: float((kept == test.labels).mean()),
+        ALL: refit(pool, asked, said, test, seed),
+        RANDOM: refit(pool, drawn, told, test, seed),
+        LOGISTIC: logistic(train, drawn, told, test),
+        LOGISTIC_ASKED: logistic(train, asked[learnt], said[learnt], test),
     }
 
 
@@ -228,6 +232,7 @@ def logistic(
             cv=3,
             max_iter=500,
             l1_ratios=(0.0,),
+            scoring="accuracy",
             use_legacy_attributes=False,
         ),
     )
@@ -235,67 +240,87 @@ def logistic(
     return float(model.score(test.features, test.labels))
 
 
-# Memory
+# The tables
 
 
-def measure_memory(options: argparse.Namespace) -> list[str]:
-    """Most memory that server and worker took, with many small files and 60 answers."""
-    folder = (options.place / f"files-{options.files}").absolute()
-    rng = np.random.default_rng(0)
-    write_images(folder, rng.integers(0, 256, (options.files, 8, 8, 3), np.uint8))
-    shutil.rmtree(folder / ".spinal", ignore_errors=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    began = time.monotonic()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "spinal.cli", "label", str(folder), "--classes", "a,b,c",
-         "--features", "pixels", "--port", str(port), "--no-browser"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert server.stderr is not None
-        while "label at" not in server.stderr.readline():
-            pass
-        started = time.monotonic() - began
-        link = f"http://127.0.0.1:{port}/"
-        truth = {f"{i:06}.png": "abc"[i % 3] for i in range(options.files)}
-        session = Person(truth, "abc").label(link, 60, pace=0.5)
-        state = Connection(link).get("/api/state")
-        while not (state["rounds"] and state["worker"]["state"] == "idle"):
-            show(f"{options.files} files: {state['worker']}")
-            time.sleep(2)
-            state = Connection(link).get("/api/state")
-        workers = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(server.pid)], capture_output=True, text=True,
-            check=True,
-        ).stdout.split()  # fmt: skip
-        ready = time.monotonic() - began
-        used = [peak_memory(pid) for pid in (server.pid, *map(int, workers))]
-    finally:
-        server.terminate()
-        server.wait()
-    middle, last = 1000 * np.quantile(session.waits, (0.5, 0.99))
-    return [
-        f"{options.files:,} files, features `pixels`: the page is up after {started:.1f} s, all "
-        f"features and the last fit are there after {ready:.0f} s; server {used[0]:.0f} MB, "
-        f"worker {max(used[1:]):.0f} MB at most; next image after {middle:.0f} ms (median), "
-        f"{last:.0f} ms (99th percentile); a fit {state['rounds'][-1]['seconds']:.1f} s.",
+def report(runs: list[dict[str, Any]], options: argparse.Namespace) -> list[str]:
+    """Accuracies, latencies and seconds over all seeds."""
+    waits = np.concatenate([run["waits"] for run in runs])
+    states = np.concatenate([run["states"] for run in runs])
+    seconds = np.concatenate([run["fits"] for run in runs])
+    lines = [
+        f"`python benchmarks/label.py {' '.join(sys.argv[1:])}`, commit "
+        f"{', '.join(sorted({run['commit'] for run in runs}))}",
         "",
+        f"Accuracy on {options.tests} other CIFAR-10 images, percent: {options.budget} answers "
+        f"about {options.images} images, {options.mistakes:.0%} of them wrong, features "
+        f"{options.features}. Mean, and each seed; the difference to `{RANDOM}` with its standard "
+        "error over seeds.",
+        "",
+        "| | accuracy | each seed | difference |",
+        "|---|---|---|---|",
     ]
+    base = np.array([run["accuracies"][RANDOM] for run in runs])
+    for name in runs[0]["accuracies"]:
+        values = np.array([run["accuracies"][name] for run in runs])
+        each = ", ".join(f"{100 * value:.1f}" for value in values)
+        lines.append(f"| {name} | **{100 * values.mean():.1f}** | {each} | {gain(values - base)} |")
+    lines += [
+        "",
+        f"The person takes {options.pace:g} s for an answer; {runs[0]['workers']} at a time on "
+        f"{os.cpu_count()} cores.",
+        "",
+        "| | number | median | 99th percentile | most |",
+        "|---|---|---|---|---|",
+    ]
+    rows = {
+        "next image while a fit ran, ms": waits[states == "fitting"],
+        "next image at rest, ms": waits[np.isin(states, ("idle", "waiting"))],
+        "next image, all, ms": waits,
+        "a fit, s": seconds,
+    }
+    for name, values in rows.items():
+        if len(values):
+            middle, last = np.quantile(values, (0.5, 0.99))
+            digits = 0 if "ms" in name else 1
+            lines.append(
+                f"| {name} | {len(values)} | {middle:.{digits}f} | {last:.{digits}f} | "
+                f"{values.max():.{digits}f} |"
+            )
+    return lines
 
 
-def peak_memory(pid: int) -> float:
-    """The most memory that a process had, in MB (Linux)."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+def gain(differences: NDArray[np.float64]) -> str:
+    """Mean and standard error, in points; nothing for no difference at all."""
+    if not differences.any():
+        return ""
+    text = f"{100 * differences.mean():+.1f}"
+    if len(differences) > 1:
+        text += f" ± {100 * differences.std(ddof=1) / np.sqrt(len(differences)):.1f}"
+    return text
 
 
-def show(text: str) -> None:
-    """A line that the next one takes the place of, on a terminal."""
-    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-        print(f"\r\033[K{text}", end="", flush=True)
+def commit() -> str:
+    """The commit that was measured, and whether the package had changes on top of it."""
+
+    def git(*arguments: str) -> str:
+        root = str(Path(__file__).parents[1])
+        run = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+        return run.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "spinal")
+    return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
+
+
+def say_some(what: str, done: int, of: int, every: int = 32 * 25) -> None:
+    """Say how far it is, now and then."""
+    if done % every == 0 and 0 < done < of:
+        say(f"{what}: {done} of {of}")
+
+
+def say(text: str) -> None:
+    """A line for whoever waits."""
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

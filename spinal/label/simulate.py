@@ -39,23 +39,26 @@ class Session:
     Attributes:
         answers: how many were given.
         waits: seconds from each answer until the next image was there.
-        during_fits: which of these fell into a fit.
+        states: what the worker did meanwhile, such as ``fitting``; nothing, where that changed.
         state: of the server, at the end.
     """
 
     answers: int = 0
     waits: list[float] = field(default_factory=list)
-    during_fits: list[bool] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
+
+    def waits_during(self, state: str) -> list[float]:
+        """Those of the waits through which the worker was in this state."""
+        return [wait for wait, was in zip(self.waits, self.states, strict=True) if was == state]
 
     def summary(self) -> str:
         """A few lines to print."""
         lines = [f"{self.answers} answers"]
-        if self.waits:
-            middle, last = (1000 * np.quantile(self.waits, q) for q in (0.5, 0.99))
-            lines.append(
-                f"next image after {middle:.0f} ms (median), {last:.0f} ms (99th percentile)"
-            )
+        for name, chosen in (("", self.waits), (" while a fit ran", self.waits_during("fitting"))):
+            if chosen:
+                middle, last = (1000 * np.quantile(chosen, q) for q in (0.5, 0.99))
+                lines.append(f"next image{name}: median {middle:.0f} ms, 99 % in {last:.0f} ms")
         for tested in self.state.get("rounds", [])[-1:]:
             if tested["tested_on"]:
                 lines.append(
@@ -124,6 +127,9 @@ class Person:
                 fetched[image] = bool(server.get_bytes(f"/image/{image}"))
             return fetched[image]
 
+        def working() -> str:
+            return server.get("/api/state")["worker"]["state"]
+
         reply = server.post("/api/next", who)
         while reply["questions"] and (budget is None or reply["progress"]["labelled"] < budget):
             # As the page does, fetch those that come next, and leave out what cannot be shown.
@@ -137,14 +143,14 @@ class Person:
                 "image": question["image"],
                 "label": self.answer(question["path"]),
             }
+            before = working()
             began = time.perf_counter()
             reply = server.post("/api/answers", {**who, "answers": [given]})
             if reply["questions"]:
                 look(reply["questions"][0]["image"])
             session.waits.append(time.perf_counter() - began)
+            session.states.append(before if working() == before else "")
             session.answers += 1
-            state = server.get("/api/state")
-            session.during_fits.append(state["worker"]["state"] in ("fitting", "features"))
             if on_answer is not None:
                 on_answer(session.answers)
         session.state = server.get("/api/state")
