@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from spinal import __version__
 from spinal.errors import SpinalError
 from spinal.label import commands
 from spinal.label.cli import label
+from spinal.tune_command import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,6 +28,8 @@ app = typer.Typer(
         "download.\n\n"
         "**Compare methods:** `spinal run PROTOCOL --method spn-cnn --method random --seeds 0-4`, "
         "then `spinal report runs`. Stopped in the middle, the same command goes on.\n\n"
+        "**Tune one:** `spinal tune PROTOCOL` chooses learning rates and dropout on the validation "
+        "set, and writes a protocol file.\n\n"
         "**Write your own experiment:** `spinal protocols digits > mine.toml`, edit it, "
         "`spinal run mine.toml`.\n\n"
         "**Data:** `spinal datasets` says what is there, and where to put what is not."
@@ -36,13 +40,17 @@ DataDir = Annotated[
     typer.Option("--data-dir", envvar="SPINAL_DATA", help="Where datasets are kept."),
 ]
 
+Rounds = Annotated[int | None, typer.Option(min=0, help="Stop after so many rounds.")]
+Workers = Annotated[int, typer.Option(min=0, help="Runs at a time; 0: one for each core.")]
+
 
 def main() -> None:
     """Run the command line; an error of ours is one line on standard error, and exit code 2."""
     try:
         app(standalone_mode=True)
     except SpinalError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", soft_wrap=True, highlight=False)
+        message = f"[bold red]error:[/] {escape(str(error))}"
+        Console(stderr=True).print(message, soft_wrap=True, highlight=False)
         sys.exit(2)
 
 
@@ -67,8 +75,8 @@ def demo(
         "spinal-demo"
     ),
     seeds: Annotated[str, typer.Option(help="Such as 0-2 or 0,3,5.")] = "0-2",
-    rounds: Annotated[int | None, typer.Option(help="Stop after so many rounds.")] = None,
-    workers: Annotated[int, typer.Option(help="Runs at a time; 0: one for each core.")] = 0,
+    rounds: Rounds = None,
+    workers: Workers = 0,
 ) -> None:
     """Compare SPN-CNN, Deterministic and Random on handwritten digits; a couple of minutes.
 
@@ -113,15 +121,31 @@ def run(
     ] = None,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,3,5.")] = "0",
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs"),
-    rounds: Annotated[int | None, typer.Option(help="Stop after so many rounds.")] = None,
-    workers: Annotated[int, typer.Option(help="Runs at a time; 0: one for each core.")] = 0,
+    rounds: Rounds = None,
+    workers: Workers = 0,
+    engine: Annotated[
+        str, typer.Option(help="`joblib` for this machine, `ray` for a cluster (`spinal[ray]`).")
+    ] = "joblib",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the Ray cluster, such as `10.0.0.1:6379`. "
+            "[default: RAY_ADDRESS, or else this machine]"
+        ),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run experiments: protocols x methods x acquisition functions x seeds.
 
-    Finished runs are skipped, interrupted ones go on where they stopped, to the same result.
+    Finished runs are skipped, interrupted ones go on where they stopped, to the same result. Runs
+    that fail are listed at the end, and do not stop the others. On a cluster, all nodes need the
+    same spinal, and share the folder of the runs.
     """
-    _run(protocols, method or ["spn-cnn"], acquisition or [], seeds, out, workers, rounds, data_dir)
+    methods = method or ["spn-cnn"]
+    _run(
+        protocols, methods, acquisition or [], seeds, out, workers, rounds, data_dir, engine,
+        address,
+    )  # fmt: skip
     Console().print(f"runs in {out}; now: spinal report {out}", highlight=False)
 
 
@@ -199,6 +223,7 @@ def datasets(data_dir: DataDir = None) -> None:
     Console().print(table)
 
 
+app.command()(tune)
 app.command()(label)
 app.command()(commands.export)
 app.command()(commands.predict)
@@ -214,16 +239,15 @@ def _run(
     workers: int,
     rounds: int | None,
     data_dir: Path | None = None,
+    engine: str = "joblib",
+    address: str | None = None,
 ) -> None:
-    from spinal.data import load_dataset
     from spinal.experiments import load_protocol, make_runs, run_grid
     from spinal.experiments.protocol import shortened
 
     chosen = [shortened(load_protocol(name), rounds) for name in names]
-    for dataset in {protocol.dataset for protocol in chosen}:
-        load_dataset(dataset, data_dir)  # downloads once, before the workers start
     runs = make_runs(chosen, methods, acquisitions, parse_seeds(seeds), out)
-    run_grid(runs, workers=workers, data_dir=data_dir)
+    run_grid(runs, workers=workers, data_dir=data_dir, engine=engine, address=address)
 
 
 def _report(runs: Path, out: Path, data_dir: Path | None = None) -> None:

@@ -1,20 +1,17 @@
-"""The grid of runs: several methods and seeds at once, one thread each."""
+"""The grid of runs: several protocols, methods and seeds, some at a time."""
 
 from __future__ import annotations
 
-import functools
-import os
-import threading
-import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import joblib
-
+from spinal.data import load_dataset
 from spinal.errors import SpinalError
+from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
-from spinal.experiments.runs import Run, execute
+from spinal.experiments.runs import Run
 from spinal.methods import METHODS, find_method
 
 
@@ -31,7 +28,8 @@ def make_runs(
     own. A method that has no choice (Random) occurs once.
 
     Raises:
-        SpinalError: for a method or an acquisition function that does not exist.
+        SpinalError: for a method or an acquisition function that does not exist; for two
+            protocols of the same name.
     """
     runs = []
     if "all" in methods:
@@ -50,51 +48,59 @@ def make_runs(
                             f"{', '.join(found.choices)}"
                         )
                     runs.append(Run(protocol, method, name, seed, out))
-    return list({run.folder: run for run in runs}.values())
+    unique = {run.folder: run for run in runs}
+    for run in runs:
+        if run != unique[run.folder]:
+            raise SpinalError(
+                f"two different protocols are named {run.protocol.name!r}, and their runs would "
+                "share a folder: rename one of the files"
+            )
+    return list(unique.values())
 
 
-def run_grid(runs: Sequence[Run], *, workers: int = 0, data_dir: str | Path | None = None) -> None:
-    """Execute the runs that are not finished, ``workers`` at a time (0: one for each core).
+def run_grid(
+    runs: Sequence[Run],
+    *,
+    workers: int = 0,
+    data_dir: str | Path | None = None,
+    engine: str = "joblib",
+    address: str | None = None,
+) -> None:
+    """Execute the runs that are not finished, ``workers`` at a time.
 
     A run that fails does not stop the others. What is done is on disk at every moment: the same
-    call goes on where this one was stopped.
+    call goes on where this one was stopped, and with another engine, too.
+
+    Args:
+        runs: in the order in which they are to be begun.
+        workers: 0: one for each core.
+        data_dir: where datasets are looked for first.
+        engine: ``joblib`` for this machine, ``ray`` for a cluster.
+        address: of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
 
     Raises:
-        SpinalError: at the end, if runs failed.
+        SpinalError: at the end, if runs failed: which, and why.
     """
-    left = [run for run in runs if not run.is_finished]
-    workers = min(workers or os.cpu_count() or 1, max(len(left), 1))
-    with Progress(runs):
-        failures = joblib.Parallel(n_jobs=workers, batch_size=1)(
-            joblib.delayed(_attempt)(run, data_dir, os.getpid()) for run in left
-        )
-    failed = [message for message in failures if message]
+    runs = [replace(run, out=run.out.resolve()) for run in runs]  # workers have other folders
+    left = [run for run in runs if not _is_finished(run)]
+    datasets = {run.protocol.dataset for run in left}
+    failed: dict[str, str] = {}
+    with make_engine(engine, workers, address) as chosen:
+        loaded = {name: load_dataset(name, data_dir) for name in sorted(datasets)}
+        with Progress(runs, chosen.workers) as progress:
+            for run, message in chosen.execute(left, loaded):
+                progress.ended(run, message)
+                if message is not None:
+                    failed[run.title] = message
     if failed:
-        raise SpinalError(f"{len(failed)} of {len(left)} runs failed: {'; '.join(failed)}")
+        listed = "".join(f"\n  {name}: {message}" for name, message in failed.items())
+        raise SpinalError(
+            f"{len(failed)} of {len(runs)} runs failed; the same command tries them again:{listed}"
+        )
 
 
-def _attempt(run: Run, data_dir: str | Path | None, parent: int) -> str | None:
-    """Execute a run; its error as text, so that it survives the way between processes."""
-    if os.getpid() != parent:
-        _leave_with(parent)
+def _is_finished(run: Run) -> bool:
     try:
-        execute(run, data_dir)
-    except SpinalError as error:
-        return str(error)
-    return None
-
-
-@functools.cache
-def _leave_with(parent: int) -> None:
-    """End this worker when the process that started it is gone.
-
-    A grid that was killed would otherwise leave its workers behind, at work and holding the locks
-    of their runs.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+        return run.is_finished
+    except SpinalError:  # damaged: when its turn comes, it fails, and says why
+        return False

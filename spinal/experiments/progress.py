@@ -5,91 +5,161 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from datetime import timedelta
-from types import TracebackType
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from spinal.experiments.runs import Run, read_rounds
+from spinal.errors import SpinalError
+from spinal.experiments.forecast import seconds_left
+from spinal.experiments.runs import Run
+
+#: What a run can be doing, in the order in which the table shows them.
+STATES = ("at work", "failed", "waiting", "done")
 
 
 class Progress:
-    """Shows the runs while the block it guards is executed."""
+    """Shows the runs while the block it guards is executed.
 
-    def __init__(self, runs: Sequence[Run], console: Console | None = None) -> None:
+    Args:
+        runs: all runs of the grid, in the order in which they are begun.
+        workers: how many of them are at work at a time.
+        console: where to show them.
+    """
+
+    def __init__(self, runs: Sequence[Run], workers: int, console: Console | None = None) -> None:
         self.runs = runs
+        self.workers = workers
         self.console = console or Console()
-        self.started = time.monotonic()
-        self._at_start = sum(len(run.rounds()) for run in runs)
+        self._ended: dict[Path, str | None] = {}
+        self._rounds = _Rounds()
+        for run in runs:
+            if len(self._rounds(run)) > run.protocol.rounds:
+                self._ended[run.folder] = None
+        self._at_start = [len(self._rounds(run)) for run in runs]
+        self._busy = min(workers, len(runs) - len(self._ended))
+        self._started = time.monotonic()
         self._live: Live | None = None
         self._stop = threading.Event()
         self._printer: threading.Thread | None = None
 
     def __enter__(self) -> Progress:
         if self.console.is_terminal:
-            self._live = Live(
-                get_renderable=self._table, console=self.console, refresh_per_second=2
-            )
+            self._live = Live(get_renderable=self.table, console=self.console, refresh_per_second=2)
             self._live.start()
         else:
+            self.console.print(self.summary(), highlight=False, soft_wrap=True)
             self._printer = threading.Thread(target=self._print_rounds, daemon=True)
             self._printer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         if self._live is not None:
             self._live.stop()
         if self._printer is not None:
             self._printer.join()
 
-    def remaining(self, done: int, total: int) -> str:
-        """The time that the rest will take, at the pace so far."""
-        here = done - self._at_start
-        if not here or done >= total:
-            return ""
-        seconds = (time.monotonic() - self.started) / here * (total - done)
-        return f"about {timedelta(seconds=round(seconds))} left"
+    def ended(self, run: Run, message: str | None) -> None:
+        """Note that a run has ended; with an error, if it failed."""
+        self._ended[run.folder] = message
+        if message is not None:
+            self.console.print(f"{run.title} failed: {escape(message)}", soft_wrap=True)
 
-    def _table(self) -> Group:
-        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-        for name in ("protocol", "method", "seed", "labels", "accuracy", "rounds"):
-            table.add_column(name, justify="right" if name in ("seed", "labels") else "left")
-        done = total = 0
+    def states(self) -> list[str]:
+        """What each run is doing. They are begun in order: the first that have not ended are."""
+        free, states = self.workers, []
         for run in self.runs:
-            lines = read_rounds(run.folder / "rounds.jsonl")
-            of = run.protocol.rounds + 1
-            done, total = done + len(lines), total + of
-            last = lines[-1] if lines else {}
+            if run.folder in self._ended:
+                states.append("done" if self._ended[run.folder] is None else "failed")
+            elif free:
+                free -= 1
+                states.append("at work")
+            else:
+                states.append("waiting")
+        return states
+
+    def table(self) -> Group:
+        """What is at work first, then what failed, waits or is done, as far as there is room."""
+        states = self.states()
+        order = sorted(range(len(self.runs)), key=lambda i: STATES.index(states[i]))
+        room = max(self.console.height - 4, states.count("at work"))
+        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+        for name in ("", "protocol", "method", "seed", "labels", "accuracy", "rounds"):
+            table.add_column(name, justify="right" if name in ("seed", "labels") else "left")
+        for i in order[:room]:
+            run, lines = self.runs[i], self._rounds(self.runs[i])
+            last, of = (lines[-1] if lines else {}), run.protocol.rounds + 1
             bar = Bars(BarColumn(20), TextColumn(f"{len(lines)}/{of}"))
             bar.add_task("", completed=len(lines), total=of)
             accuracy = f"{last['accuracy']:.1%}" if last else ""
-            labels = str(last.get("labels", ""))
-            table.add_row(run.protocol.name, run.name, str(run.seed), labels, accuracy, bar)
-        return Group(table, f"{done} of {total} rounds  {self.remaining(done, total)}")
+            cells = (run.protocol.name, run.name, str(run.seed), str(last.get("labels", "")))
+            style = {"at work": "bold", "failed": "red"}.get(states[i], "dim")
+            table.add_row(states[i], *cells, accuracy, bar, style=style)
+        more = len(order) - room
+        return Group(table, *([f"and {more} more"] if more > 0 else []), self.summary())
+
+    def summary(self) -> str:
+        """How many runs are doing what, and when all will be done."""
+        states = self.states()
+        counts = [f"{states.count(s)} {s}" for s in STATES if s in states]
+        done = sum(len(self._rounds(run)) for run in self.runs)
+        total = sum(run.protocol.rounds + 1 for run in self.runs)
+        return f"{', '.join(counts)}; {done} of {total} rounds{self._end()}"
+
+    def _end(self) -> str:
+        """The time that the rest will take, and when it will be over; empty if unknown."""
+        left = [run for run in self.runs if run.folder not in self._ended]
+        rounds = [(run, self._rounds(run)) for run in self.runs]
+        here = [
+            line
+            for (_, lines), start in zip(rounds, self._at_start, strict=True)
+            for line in lines[start:]
+        ]
+        elapsed = time.monotonic() - self._started
+        seconds = seconds_left(left, rounds, here, elapsed, self._busy)
+        if seconds is None:
+            return ""
+        rest = timedelta(seconds=round(seconds))
+        now = datetime.now()
+        end = now + rest
+        when = f"{end:%H:%M}" if end.date() == now.date() else f"{end:%a %d %b %H:%M}"
+        return f", about {rest} left, until {when}"
 
     def _print_rounds(self) -> None:
-        shown = [len(run.rounds()) for run in self.runs]
-        total = sum(run.protocol.rounds + 1 for run in self.runs)
+        shown = list(self._at_start)
         while True:
             last_look = self._stop.wait(1.0)
             for i, run in enumerate(self.runs):
-                for line in run.rounds()[shown[i] :]:
+                for line in self._rounds(run)[shown[i] :]:
                     shown[i] += 1
                     self.console.print(
-                        f"{run.protocol.name} {run.name} seed {run.seed}: {line['labels']} labels, "
-                        f"accuracy {line['accuracy']:.4f}  "
-                        f"{self.remaining(sum(shown), total)}".rstrip(),
+                        f"{run.title}: {line['labels']} labels, accuracy {line['accuracy']:.4f}"
+                        f"{self._end()}",
                         soft_wrap=True,
                     )
             if last_look:
                 return
+
+
+class _Rounds:
+    """The rounds of runs; a file is read again only when it has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int], list[dict[str, Any]]]] = {}
+
+    def __call__(self, run: Run) -> list[dict[str, Any]]:
+        try:
+            status = (run.folder / "rounds.jsonl").stat()
+            stamp = status.st_mtime_ns, status.st_size
+            if run.folder not in self._known or self._known[run.folder][0] != stamp:
+                self._known[run.folder] = stamp, run.rounds()
+            return self._known[run.folder][1]
+        except (OSError, SpinalError):  # none yet; or damaged, which is for the run to say
+            return []

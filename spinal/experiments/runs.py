@@ -2,7 +2,8 @@
 
 ``<out>/<protocol>/<method>[-<acquisition>]/seed-<s>/`` holds
 
-- ``run.toml``: all settings as resolved, and the versions that made it;
+- ``run.toml``: all settings as resolved, the versions and the machine that made it, and under
+  ``earlier`` those that made the first rounds, if they were others;
 - ``rounds.jsonl``: a line for each round;
 - ``checkpoint/``: the learner after the last round.
 
@@ -13,25 +14,31 @@ round depends only on the lines before it (and on the checkpoint, where networks
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import filelock
 import numpy as np
+import threadpoolctl
 import tomli_w
 import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.metrics import evaluate, pack
+from spinal.experiments.origin import origin
 from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
 from spinal.posteriors import SPN, MCDropout
 from spinal.pretrained import embedded, load_backbone
+
+#: Tables and keys of ``run.toml`` that do not decide what its rounds are.
+_NO_SETTINGS = (
+    "earlier", "machine", "versions", "protocol.paper", "protocol.rounds", "protocol.title"
+)  # fmt: skip
 
 
 class RunBusyError(SpinalError):
@@ -53,6 +60,11 @@ class Run:
         """The method, with the acquisition function where there is a choice."""
         chosen = len(find_method(self.method).choices) > 1
         return f"{self.method}-{self.acquisition}" if chosen else self.method
+
+    @property
+    def title(self) -> str:
+        """What to call it among others."""
+        return f"{self.protocol.name} {self.name} seed {self.seed}"
 
     @property
     def folder(self) -> Path:
@@ -78,32 +90,47 @@ class Run:
         }
 
 
-def execute(run: Run, data_dir: str | Path | None = None) -> None:
+def execute(
+    run: Run,
+    data_dir: str | Path | None = None,
+    *,
+    dataset: Dataset | None = None,
+    wait: float = 0.0,
+) -> None:
     """Do the rounds of a run that are not done yet.
 
+    Args:
+        run: what to do, and where to keep it.
+        data_dir: where the dataset is looked for first.
+        dataset: instead, the dataset itself.
+        wait: seconds to wait for another process that is at it.
+
     Raises:
-        RunBusyError: if another process is at it.
+        RunBusyError: if it still is.
         SpinalError: if the folder holds a run with other settings.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(run.folder / ".lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=wait)
     except filelock.Timeout as error:
         raise RunBusyError(f"{run.folder}: another process is working on this run") from error
     try:
         # One thread: the same sums in the same order, however many runs share the machine.
         torch.set_num_threads(1)
-        _write_settings(run)
-        if not run.is_finished:
-            _do_rounds(run, _dataset(run.protocol, data_dir))
+        with threadpoolctl.threadpool_limits(1):
+            _check_settings(run)
+            if not run.is_finished:
+                _write_settings(run)
+                if dataset is None:
+                    dataset = load_dataset(run.protocol.dataset, data_dir)
+                _do_rounds(run, _seen(dataset, run.protocol))
     finally:
         lock.release()
 
 
-def _dataset(protocol: Protocol, data_dir: str | Path | None) -> Dataset:
+def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
     """The dataset of a protocol, seen through its backbone if it names one."""
-    dataset = load_dataset(protocol.dataset, data_dir)
     if protocol.network.is_backbone:
         return embedded(dataset, load_backbone(protocol.network.name))
     return dataset
@@ -226,24 +253,34 @@ def read_rounds(path: Path) -> list[dict[str, Any]]:
         ) from error
 
 
-def _write_settings(run: Run) -> None:
-    """Keep the settings, or make sure that they are the ones that the folder was made with."""
+def _kept_settings(run: Run) -> dict[str, Any]:
     path = run.folder / "run.toml"
-    settings = run.settings()
-    if path.exists():
-        try:
-            kept = tomllib.loads(path.read_text())
-        except ValueError as error:
-            raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
-        different = _differences(kept, settings)
-        if different:
-            raise SpinalError(
-                f"{run.folder} was made with other settings ({'; '.join(different)}): "
-                "choose another --out, or delete it"
-            )
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    machine = {"system": platform.platform(), "processor": platform.processor() or "unknown"}
-    write_text(path, tomli_w.dumps({**settings, "versions": versions, "machine": machine}))
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+
+
+def _check_settings(run: Run) -> None:
+    """Make sure that the folder, if it holds a run, was made with the same settings."""
+    kept = _kept_settings(run)
+    different = _differences(kept, run.settings()) if kept else []
+    if different:
+        raise SpinalError(
+            f"{run.folder} was made with other settings ({'; '.join(different)}): "
+            "choose another --out, or delete it"
+        )
+
+
+def _write_settings(run: Run) -> None:
+    """Keep the settings, and what makes the rounds from here on; what made the others stays."""
+    kept, now, done = _kept_settings(run), origin(), len(run.rounds())
+    earlier = kept.get("earlier", [])
+    before = {name: kept.get(name, {}) for name in now}
+    if done and before != now:
+        earlier = [*earlier, {"rounds": done, **before}]
+    settings = run.settings() | ({"earlier": earlier} if earlier else {}) | now
+    write_text(run.folder / "run.toml", tomli_w.dumps(settings))
 
 
 def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:
@@ -251,7 +288,7 @@ def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "")
     found = []
     for key in sorted(kept.keys() | wanted.keys()):
         where = f"{prefix}{key}"
-        if where in ("versions", "machine", "protocol.rounds", "protocol.title", "protocol.paper"):
+        if where in _NO_SETTINGS:
             continue
         old, new = kept.get(key), wanted.get(key)
         if isinstance(old, dict) or isinstance(new, dict):

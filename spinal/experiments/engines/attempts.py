@@ -1,0 +1,58 @@
+"""What all engines share: an attempt at a run, and how often one is made."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from pathlib import Path
+
+from spinal.data import Dataset
+from spinal.errors import SpinalError
+from spinal.experiments.runs import Run, execute
+
+#: A run that has ended, and its error, if it failed.
+Ended = tuple[Run, str | None]
+
+#: Seconds to wait for another process to let go of a run: one that was told to stop is leaving.
+WAIT = 10.0
+#: Deaths in the same round after which a run is given up.
+MOST_DEATHS = 3
+
+
+def attempt(run: Run, dataset: Dataset, wait: float = WAIT) -> str | None:
+    """Execute a run; its error as text, so that it survives the way between processes.
+
+    The traceback of an error that is not one of ours is kept in ``error.txt``, beside the rounds.
+    """
+    kept = run.folder / "error.txt"
+    try:
+        execute(run, dataset=dataset, wait=wait)
+    except SpinalError as error:
+        return str(error)
+    except Exception as error:
+        with contextlib.suppress(OSError):  # a full disk may be what went wrong
+            kept.write_text(traceback.format_exc(), encoding="utf-8")
+        return f"{type(error).__name__}: {error} (see {kept})"
+    kept.unlink(missing_ok=True)
+    return None
+
+
+class Deaths:
+    """Counts the workers that died, run by run and round by round.
+
+    A run whose worker died goes on elsewhere. If that happens again and again in the same round,
+    the run itself is what kills them.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, tuple[int, int]] = {}  # by folder: the round, and deaths in it
+
+    def count(self, run: Run) -> str | None:
+        """One more death: None if the run shall go on, else why it shall not."""
+        number = len(run.rounds())
+        before, deaths = self._seen.get(run.folder, (number, 0))
+        deaths = deaths + 1 if before == number else 1
+        self._seen[run.folder] = number, deaths
+        if deaths < MOST_DEATHS:
+            return None
+        return f"workers died {deaths} times in round {number}: killed, or out of memory?"

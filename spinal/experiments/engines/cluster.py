@@ -1,0 +1,131 @@
+"""Runs on a Ray cluster: the same attempts, on whatever node has room."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spinal.data import Dataset
+from spinal.errors import SpinalError
+from spinal.experiments.engines.attempts import WAIT, Deaths, Ended, attempt
+from spinal.experiments.runs import Run
+
+#: Seconds to wait for the lock of a run whose worker died. The node's own system lets go of it at
+#: once; but if the node is gone, a file server does so only when its lease runs out.
+LEASE = 180.0
+
+
+class RayEngine:
+    """Tasks on a Ray cluster, one core and one thread each.
+
+    All nodes need the same spinal, and the folder of the runs at the same path: runs are kept
+    there, and go on from there when a worker or its node dies.
+
+    Args:
+        workers: runs at a time; 0: one for each core of the cluster.
+        address: of the cluster; if not given, the one in ``RAY_ADDRESS``; if there is none, a
+            cluster of this machine alone is started.
+
+    Raises:
+        SpinalError: if Ray is not installed.
+    """
+
+    def __init__(self, workers: int = 0, address: str | None = None) -> None:
+        self._wanted = workers
+        self._address = address or os.environ.get("RAY_ADDRESS") or "local"
+        self._started = False
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
+        try:
+            import ray
+        except ImportError as error:
+            raise SpinalError(
+                f"--engine ray needs the package ray: pip install 'spinal[ray]' ({error})"
+            ) from error
+        self._ray: Any = ray
+
+    def __enter__(self) -> RayEngine:
+        ray, local = self._ray, self._address == "local"
+        if ray.is_initialized():  # by the caller, who goes on with it
+            return self
+        settings = {"num_cpus": self._wanted or None, "include_dashboard": False} if local else {}
+        try:
+            ray.init(self._address, logging_level="error", log_to_driver=False, **settings)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise SpinalError(f"no Ray cluster at {self._address}: {error}") from error
+        self._started = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._started:
+            self._ray.shutdown()
+
+    @property
+    def workers(self) -> int:
+        """Runs at a time; nodes that join or leave change it, unless a number was given."""
+        return self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 0)))
+
+    def execute(self, runs: Sequence[Run], datasets: Mapping[str, Dataset]) -> Iterator[Ended]:
+        """Execute runs in their order; each is yielded when it has ended.
+
+        A dataset is put into the object store once: it reaches every node once, and the workers of
+        a node read the same memory. A run whose worker died is handed to another one.
+
+        Args:
+            runs: that are to be executed.
+            datasets: by name, those that the protocols of the runs need.
+        """
+        ray = self._ray
+        stored = {name: ray.put(dataset) for name, dataset in datasets.items()}
+        # Ray's own retries would be silent, and without end for a run that kills its workers.
+        task = ray.remote(num_cpus=1, max_retries=0)(_attempt)
+        waiting, deaths, died = deque(runs), Deaths(), set[Path]()
+        at_work: dict[Any, Run] = {}
+        with _marked({run.out for run in runs}) as mark:
+            while waiting or at_work:
+                while waiting and len(at_work) < self.workers:
+                    run = waiting.popleft()
+                    wait = LEASE if run.folder in died else WAIT
+                    job = task.remote(run, stored[run.protocol.dataset], wait, mark)
+                    at_work[job] = run
+                [job], _ = ray.wait(list(at_work), num_returns=1)
+                run = at_work.pop(job)
+                try:
+                    message = ray.get(job)
+                except ray.exceptions.RayTaskError as error:  # it did not even begin
+                    message = f"Ray could not execute it: {error.cause or error}"
+                except ray.exceptions.RayError:
+                    message = deaths.count(run)
+                    if message is None:
+                        died.add(run.folder)
+                        waiting.appendleft(run)
+                        continue
+                yield run, message
+
+
+def _attempt(run: Run, dataset: Dataset, wait: float, mark: str) -> str | None:
+    """An attempt on a node, if that shares the folder of the runs."""
+    if not (run.out / mark).exists():
+        return (
+            f"{os.uname().nodename} does not see the {run.out} of the machine that started the "
+            "grid: --out must be a folder that all nodes share, at the same path"
+        )
+    return attempt(run, dataset, wait)
+
+
+@contextmanager
+def _marked(folders: set[Path]) -> Iterator[str]:
+    """Mark folders with a file, by which nodes know that they see the same ones; its name."""
+    name = f".grid-{uuid.uuid4().hex}"
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    try:
+        yield name
+    finally:
+        for folder in folders:
+            (folder / name).unlink(missing_ok=True)
