@@ -25,7 +25,7 @@ from spinal.data import Points, Pool, as_points
 from spinal.errors import FileFormatError, SpinalError
 from spinal.methods import find_method
 from spinal.networks import TUNED, Network, TrainSettings, build_network, compute_features
-from spinal.networks.network import derived_seed
+from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import Posterior, View
 from spinal.settings import from_mapping, to_mapping
 
@@ -164,7 +164,7 @@ class ActiveLearner:
             )
         if self.settings.training.dropout is not None:
             networks.set_dropout(network, self.settings.training.dropout)
-        self.device = _device(device)
+        self.device = choose_device(device)
         self.network = network.to(self.device)
         self.validation = validation
         self.rounds = 0
@@ -476,11 +476,3 @@ def _check_match(posterior: Posterior, acquisition: Acquisition) -> None:
 def _mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:
     """The logarithm of the mean probability over samples, ``[N, C]``."""
     return log_probs_N_K_C.logsumexp(1) - float(np.log(log_probs_N_K_C.size(1)))
-
-
-def _device(name: str) -> torch.device:
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

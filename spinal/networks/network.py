@@ -134,6 +134,15 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
                 torch.mps.set_rng_state(mps)
 
 
+def choose_device(name: str = "auto") -> torch.device:
+    """The device of this name; ``auto`` is an accelerator if there is one."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
 def derived_seed(seed: int, purpose: int) -> int:
     """A seed for one purpose out of several, so that their random numbers are unrelated."""
     return int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0] >> 1)

@@ -15,7 +15,7 @@ from spinal.report.parts import Section, Table
 def section(experiment: Experiment) -> Section:
     """Everything that is known of the runs' making."""
     parts = [_runs(experiment)]
-    settings = list(_flat(experiment.protocol))
+    settings = list(flat(experiment.protocol))
     if settings:
         data = pd.DataFrame(settings, columns=["setting", "value"])
         caption = "Settings of the protocol, as the runs kept them."
@@ -44,10 +44,11 @@ def _several(values: Iterator[str]) -> str:
     return ", ".join(sorted(set(values)))
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Settings in tables as pairs of a name, ``table.key``, and a value."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", str(value)
 

@@ -15,11 +15,12 @@ from spinal.report.plots import inline_svg, to_svg, variables
 Chapter = tuple[str, str, Sequence[Section]]
 
 
-def page(chapters: Sequence[Chapter]) -> str:
+def page(chapters: Sequence[Chapter], heading: str = "Comparison of ways to choose labels") -> str:
     """The whole page.
 
     Args:
         chapters: of each, an id, a title, and its sections.
+        heading: of the whole.
     """
     style = (resources.files(__package__) / "page.css").read_text(encoding="utf-8")
     style = style.replace("/* light colours */", variables(dark=False))
@@ -32,8 +33,8 @@ def page(chapters: Sequence[Chapter]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>Comparison of ways to choose labels</title>\n<style>\n{style}</style>\n"
-        "</head>\n<body>\n<header><h1>Comparison of ways to choose labels</h1>\n"
+        f"<title>{escape(heading)}</title>\n<style>\n{style}</style>\n"
+        f"</head>\n<body>\n<header><h1>{escape(heading)}</h1>\n"
         f"<nav><ul>\n{contents}\n</ul></nav></header>\n<main>\n{body}\n</main>\n"
         f"<footer>Written by spinal {escape(__version__)} from runs on disk; nothing was trained "
         "for it.</footer>\n</body>\n</html>\n"

@@ -47,7 +47,7 @@ def write_report(
     write_text(out / "index.html", page(chapters))
     written = [out / "index.html", *_write_overview(found, out)]
     rounds_table(stored).to_csv(out / "rounds.csv", index=False, float_format="%.6g")
-    return [*written, out / "rounds.csv", *_write_parts(chapters, out)]
+    return [*written, out / "rounds.csv", *write_parts(chapters, out)]
 
 
 def summary_of(runs: str | Path) -> pd.DataFrame:
@@ -86,7 +86,7 @@ def _write_overview(found: list[Experiment], out: Path) -> list[Path]:
     return [*written, out / "summary.csv", out / "summary.md"]
 
 
-def _write_parts(chapters: list[Chapter], out: Path) -> list[Path]:
+def write_parts(chapters: list[Chapter], out: Path) -> list[Path]:
     """Every table and drawing of the page, as files of its own."""
     written = []
     for name, _, sections in chapters:
