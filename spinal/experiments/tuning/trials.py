@@ -1,0 +1,290 @@
+"""Trials of settings: trained once, judged on the validation set, and kept on disk.
+
+The test set is not looked at: nothing here reads any part of a dataset but its training points.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+import joblib
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
+from spinal.data.splits import shuffled
+from spinal.errors import FileFormatError, SpinalError
+from spinal.experiments.metrics import evaluate
+from spinal.experiments.protocol import Protocol
+from spinal.files import write_text
+from spinal.learner import ActiveLearner
+from spinal.networks import compute_features
+from spinal.posteriors import SPN, Deterministic, Posterior, View
+from spinal.pretrained import load_backbone
+from spinal.pretrained.embedded import EmbeddedImages, cache_folder
+from spinal.settings import from_mapping, to_mapping
+
+#: What is tuned: the training of the network, or the recipe of the circuit on its features.
+Part = Literal["network", "circuit"]
+
+#: Values by their keys in the protocol's ``[network.training]`` or ``[circuit.recipe]``; a dot
+#: leads into a table of it, as in ``fit.learning-rate``.
+Setting = dict[str, float]
+
+# Of a protocol that keeps no validation points: a fifth of its pool, but no more than the paper.
+_HELD_SHARE, _HELD_MOST = 5, 5000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of one setting.
+
+    Attributes:
+        protocol: with the setting in it.
+        part: which part of it is judged.
+        setting: what was put in, for the record.
+        labels: how many points are labelled: the initial set, and others of the pool by chance.
+        seed: of the split and of everything else.
+    """
+
+    protocol: Protocol
+    part: Part
+    setting: Setting
+    labels: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The same for trials that come to the same, whatever the protocol is called."""
+        protocol = self.protocol
+        decisive: dict[str, Any] = {
+            name: getattr(protocol, name)
+            for name in ("dataset", "initial", "pool", "validation", "stratified")
+        }
+        network = replace(protocol.network, preset="", training={})
+        decisive |= {"part": self.part, "labels": self.labels, "seed": self.seed}
+        decisive |= {"network": to_mapping(network), "training": to_mapping(protocol.training())}
+        if self.part == "circuit":
+            decisive |= {"recipe": to_mapping(protocol.recipe()), "grid": protocol.circuit.grid}
+        text = json.dumps(decisive, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Accuracy and negative log-likelihood (nats a point) on the validation set.
+
+    The latter is infinite where training diverged.
+    """
+
+    accuracy: float
+    nll: float
+
+
+def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
+    """Train what a trial says, and judge it on the validation set.
+
+    A circuit is judged by its own class probabilities, a network by those of its head.
+    """
+    # One thread: the same sums in the same order, however many trials share the machine.
+    torch.set_num_threads(1)
+    protocol = trial.protocol
+    plain = replace(protocol, circuit=type(protocol.circuit)()).to_mapping()
+    trained = _trained(json.dumps(plain), trial.labels, trial.seed, data_dir)
+    posterior: Posterior = Deterministic()
+    if trial.part == "circuit":
+        posterior = SPN(protocol.recipe(), protocol.circuit.grid)
+    posterior.fit(trained.labelled, trained.labels, trained.classes, seed=trial.seed)
+    log_probs_N_1_C = posterior.log_probs(trained.held, samples=False)
+    found = evaluate(log_probs_N_1_C[:, 0].numpy(), trained.held_labels)
+    nll = found["nll"]
+    return Outcome(found["accuracy"], nll if np.isfinite(nll) else float("inf"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """What a trained network makes of the labelled points and of the validation set."""
+
+    labelled: View
+    labels: torch.Tensor
+    held: View
+    held_labels: NDArray[np.int64]
+    classes: int
+
+
+@functools.lru_cache(maxsize=4)
+def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None) -> _Trained:
+    """A network, trained; the trials of circuits on it share it.
+
+    Args:
+        protocol: as JSON.
+        labels, seed: see `Trial`.
+        data_dir: where datasets are kept.
+    """
+    p = from_mapping(Protocol, json.loads(protocol), "protocol")
+    dataset = load_dataset(p.dataset, data_dir)
+    points: Any = dataset.train_images
+    if p.network.is_backbone:
+        points = EmbeddedImages(points, load_backbone(p.network.name), cache_folder())
+    known, held = training_split(p, dataset, labels, seed)
+    learner = ActiveLearner(
+        Pool(points, dataset.classes, members=known),
+        p.network.architecture,
+        "random",
+        seed=seed,
+        validation=(points[held], dataset.train_labels[held]) if p.network.early_stopping else None,
+        width=p.network.width,
+        training=p.training(),
+    )
+    learner.tell(known, dataset.train_labels[known])
+    learner.fit()
+    views = [_view(learner, indices) for indices in (known, held)]
+    return _Trained(
+        views[0],
+        torch.as_tensor(dataset.train_labels[known]),
+        views[1],
+        dataset.train_labels[held],
+        len(dataset.classes),
+    )
+
+
+def _view(learner: ActiveLearner, indices: NDArray[np.int64]) -> View:
+    points: Points = learner.pool.points
+    return View(
+        learner.network, points, indices, compute_features(learner.network, points, indices)
+    )
+
+
+def training_split(
+    protocol: Protocol, dataset: Dataset, labels: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Training points to learn from, and those to be judged by.
+
+    The first are the initial set of a run with this seed, and points of its pool drawn at random;
+    fewer labels are the first of more. The second are its validation set; where the protocol has
+    none, a fifth of the pool.
+
+    Raises:
+        SpinalError: if there are fewer points than labels, or fewer labels than initial points.
+    """
+    p = protocol
+    splits = make_splits(
+        len(dataset.train_labels), pool=p.pool, validation=p.validation, initial=p.initial,
+        seed=seed, stratified=p.stratified, labels=dataset.train_labels if p.stratified else None,
+    )  # fmt: skip
+    others, held = splits.pool[shuffled(len(splits.pool), seed)], splits.validation
+    if not len(held):
+        size = min(len(others) // _HELD_SHARE, _HELD_MOST)
+        held, others = np.sort(others[:size]), others[size:]
+    most = p.initial + len(others)
+    if not p.initial <= labels <= most:
+        raise SpinalError(
+            f"{p.name} cannot be tuned with {labels} labels: it begins with {p.initial}, and "
+            f"{most} points can be labelled"
+        )
+    return np.sort(np.concatenate([splits.initial, others[: labels - p.initial]])), held
+
+
+class Trials:
+    """Trials in a file, a line of JSON each: written as they finish, and not repeated.
+
+    Args:
+        path: of the file; need not exist yet.
+        workers: trials at a time; 0: one for each core.
+        data_dir: where datasets are kept.
+    """
+
+    def __init__(self, path: Path, *, workers: int = 0, data_dir: str | Path | None = None) -> None:
+        self.path, self.workers, self.data_dir = path, workers, data_dir
+        self._lines = _read(path)
+        self._known = _outcomes(self._lines, path)
+
+    def run(
+        self, trials: Sequence[Trial], on_outcome: Callable[[Trial, Outcome, bool], None]
+    ) -> list[Outcome]:
+        """The outcomes of the trials, in their order; those that are not known yet are made.
+
+        Args:
+            trials: what to try.
+            on_outcome: called for each, with whether it is new.
+        """
+        keyed = [(trial.key, trial) for trial in trials]
+        for key, trial in keyed:
+            if key in self._known:
+                on_outcome(trial, self._known[key], False)
+        left = {key: trial for key, trial in keyed if key not in self._known}
+        workers = min(self.workers or os.cpu_count() or 1, max(len(left), 1))
+        finished = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(
+            joblib.delayed(_with_key)(trial, self.data_dir) for trial in left.values()
+        )
+        for key, outcome in finished:
+            self._keep(left[key], outcome)
+            for trial in (trial for other, trial in keyed if other == key):
+                on_outcome(trial, outcome, True)
+        return [self._known[key] for key, _ in keyed]
+
+    def _keep(self, trial: Trial, outcome: Outcome) -> None:
+        nll = outcome.nll if np.isfinite(outcome.nll) else None  # JSON has no infinity
+        line = {
+            "key": trial.key, "part": trial.part, "setting": trial.setting, "labels": trial.labels,
+            "seed": trial.seed, "accuracy": outcome.accuracy, "nll": nll,
+        }  # fmt: skip
+        self._known[trial.key] = outcome
+        self._lines.append(line)
+        write_text(self.path, "".join(json.dumps(each) + "\n" for each in self._lines))
+
+
+@contextmanager
+def open_trials(
+    path: Path, *, workers: int = 0, data_dir: str | Path | None = None
+) -> Iterator[Trials]:
+    """The trials of a file, for one process at a time.
+
+    Raises:
+        SpinalError: if another process is at it, or the file is damaged.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise SpinalError(f"{path}: another process is tuning with this file") from error
+    try:
+        yield Trials(path, workers=workers, data_dir=data_dir)
+    finally:
+        lock.release()
+
+
+def _with_key(trial: Trial, data_dir: str | Path | None) -> tuple[str, Outcome]:
+    return trial.key, assess(trial, data_dir)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it to begin anew") from error
+
+
+def _outcomes(lines: Sequence[dict[str, Any]], path: Path) -> dict[str, Outcome]:
+    try:
+        return {
+            line["key"]: Outcome(
+                float(line["accuracy"]), float("inf") if line["nll"] is None else float(line["nll"])
+            )
+            for line in lines
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: holds something else than trials; delete it") from error

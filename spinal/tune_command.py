@@ -1,0 +1,240 @@
+"""``spinal tune``: settings chosen on the validation set, as the paper did it or by Optuna."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from spinal.errors import SpinalError
+
+if TYPE_CHECKING:
+    from spinal.experiments.tuning.searches import Search
+    from spinal.experiments.tuning.tuner import Step, TunedPart
+
+_SHOWN = 10
+
+
+class Searches(str, Enum):
+    """How settings are gone through."""
+
+    paper = "paper"
+    optuna = "optuna"
+
+
+class Parts(str, Enum):
+    """What is tuned."""
+
+    network = "network"
+    circuit = "circuit"
+
+
+def tune(
+    protocol: Annotated[
+        str,
+        typer.Argument(
+            help="Name (`spinal protocols`), `NAME@SCALE`, or TOML file.", metavar="PROTOCOL"
+        ),
+    ],
+    part: Annotated[
+        list[Parts] | None,
+        typer.Option(help="What to tune; may be repeated. [default: network, then circuit]"),
+    ] = None,
+    search: Annotated[
+        Searches, typer.Option(help="How settings are gone through; see above.")
+    ] = Searches.paper,
+    learning_rates: Annotated[
+        str | None,
+        typer.Option(help="Such as .001,.01: in place of the paper's.", metavar="NUMBERS"),
+    ] = None,
+    dropouts: Annotated[
+        str | None,
+        typer.Option(help="Such as 0,.25,.5: in place of the paper's.", metavar="NUMBERS"),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Settings that Optuna tries, of each part. [default: 50]")
+    ] = None,
+    labels: Annotated[
+        int | None, typer.Option(help="Labelled points in a run. [default: half of the budget]")
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option(help="Such as 0-1: one run of every setting for each.")
+    ] = "0-1",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The protocol file to write. [default: PROTOCOL-tuned.toml]"),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Runs at a time; 0: one for each core.")] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", envvar="SPINAL_DATA", help="Where datasets are kept."),
+    ] = None,
+) -> None:
+    """Choose learning rate and dropout of a protocol on its validation set.
+
+    The winner is written as a protocol file for `spinal run`. The test set is not read.
+
+    **As in the paper** (the default): first the learning rate, then dropout, by mean accuracy on
+    the validation set over two runs; of the network, and then of the SPN on its features. The
+    values are the paper's: for LeNet 100 learning rates, each at two dropout rates; for VGG a
+    handful; for the SPN ten of either. The paper does not say with how many labels: see --labels.
+
+    **With Optuna** (`pip install 'spinal[tune]'`): `--search optuna --trials 100` also chooses
+    batch size, weight decay and label smoothing of the network, weight of the likelihood and
+    scale of the leaves of the SPN.
+
+    The protocol's own settings compete in any case. A protocol without a validation set is tuned
+    on a fifth of its pool. Labelled points are the initial set, and others drawn at random.
+
+    Trials are kept beside the file, in `PROTOCOL-tuned.trials.jsonl`, as they finish: the same
+    command goes on where it was stopped, and a longer one makes use of them. The same seeds give
+    the same winner, with any number of workers.
+
+    **Examples**
+
+    - `spinal tune digits` and then `spinal run digits-tuned.toml`
+
+    - `spinal tune mnist@cpu --part network --learning-rates .001,.002,.004 --labels 300`
+
+    - `spinal tune fashion-mnist-1k@cpu --search optuna --trials 100 --seeds 0-2`
+    """
+    from spinal.cli import parse_seeds
+    from spinal.experiments import load_protocol
+    from spinal.experiments.tuning.tuner import PARTS, check_target, default_labels, tuned_text
+    from spinal.experiments.tuning.tuner import tune as find
+    from spinal.files import write_text
+
+    found = load_protocol(protocol)
+    chosen = parse_seeds(seeds)
+    way = _search(search, learning_rates, dropouts, trials, chosen[0])
+    out = out or Path(f"{found.name.replace('@', '-')}-tuned.toml")
+    kept = out.with_suffix(".trials.jsonl")
+    check_target(out, protocol, kept)
+    labels = default_labels(found) if labels is None else labels
+    console = Console()
+    with _progress(console) as on_step:
+        tuned = find(
+            found, way, kept, parts=[each.value for each in part] if part else PARTS,
+            labels=labels, seeds=chosen, workers=workers, data_dir=data_dir, on_step=on_step,
+        )  # fmt: skip
+    options = {"--search": search.value, "--learning-rates": learning_rates, "--dropouts": dropouts,
+               "--trials": trials, "--labels": labels, "--seeds": seeds}  # fmt: skip
+    command = ["spinal", "tune", protocol, *(f"--part={each.value}" for each in part or [])]
+    command += [f"{name}={value}" for name, value in options.items() if value is not None]
+    write_text(out, tuned_text(tuned, shlex.join(command)))
+    for each in tuned.parts:
+        console.print(_table(each))
+    console.print(
+        f"\nwritten: {out}; all trials: {kept}\nnow: spinal run {out}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _search(
+    search: Searches,
+    learning_rates: str | None,
+    dropouts: str | None,
+    trials: int | None,
+    seed: int,
+) -> Search:
+    """The search that the options ask for; those that do not go with it are refused."""
+    from spinal.experiments.tuning.searches import OptunaSearch, PaperSearch
+
+    if search is Searches.paper:
+        if trials is not None:
+            raise SpinalError("--trials is how many settings Optuna tries: add --search optuna")
+        return PaperSearch(
+            _numbers(learning_rates, "--learning-rates", low=0.0),
+            _numbers(dropouts, "--dropouts", below=1.0),
+        )
+    if learning_rates is not None or dropouts is not None:
+        raise SpinalError("--learning-rates and --dropouts do not go with Optuna, which chooses")
+    if trials is not None and trials < 1:
+        raise SpinalError(f"--trials {trials}: give 1 or more")
+    return OptunaSearch(50 if trials is None else trials, seed)
+
+
+def _numbers(
+    text: str | None, option: str, *, low: float | None = None, below: float = float("inf")
+) -> tuple[float, ...] | None:
+    """``.1,.2`` as numbers: above ``low`` (or not below 0), and below ``below``."""
+    if text is None:
+        return None
+    try:
+        values = tuple(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError as error:
+        raise SpinalError(f"{option} {text!r}: give numbers, such as .001,.01") from error
+    wrong = [v for v in values if not ((v > low if low is not None else v >= 0) and v < below)]
+    if wrong:
+        span = "more than 0" if low is not None else f"from 0 to below {below:g}"
+        raise SpinalError(f"{option}: {wrong[0]:g} is out of range: {span}")
+    return values
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[Step], None]]:
+    """A bar for each part on a terminal, a line for each new trial elsewhere."""
+    from spinal.experiments.tuning.tuner import describe
+
+    if not console.is_terminal:
+
+        def write(step: Step) -> None:
+            if step.is_new:
+                console.print(
+                    f"{step.part} {step.done}/{step.total}: {describe(step.trial.setting)}, "
+                    f"seed {step.trial.seed}: accuracy {step.outcome.accuracy:.4f}",
+                    highlight=False, soft_wrap=True,
+                )  # fmt: skip
+
+        yield write
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[last]}"),
+                  console=console) as bars:  # fmt: skip
+        tasks = {}
+
+        def advance(step: Step) -> None:
+            if step.part not in tasks:
+                tasks[step.part] = bars.add_task(step.part, total=step.total, last="")
+            last = f"{describe(step.trial.setting)}: {step.outcome.accuracy:.1%}"
+            bars.update(tasks[step.part], completed=step.done, last=last)
+
+        yield advance
+
+
+def _table(tuned: TunedPart) -> Table:
+    """The best settings of a part, and the protocol's own."""
+    from spinal.experiments.tuning.tuner import percent
+
+    shown = list(tuned.tried[:_SHOWN])
+    if tuned.own not in shown:
+        shown.append(tuned.own)
+    keys = list(dict.fromkeys(key for each in tuned.tried for key in each.setting))
+    left = len(tuned.tried) - len(shown)
+    more = f"; {left} more in the file of trials" if left else ""
+    table = Table(
+        box=None, header_style="dim", title=f"{tuned.part}: validation accuracy in percent{more}",
+        title_justify="left",
+    )  # fmt: skip
+    for column in ("", *keys, "accuracy ± spread", "NLL", "runs"):
+        table.add_column(column, justify="left" if not column else "right")
+    for rank, each in enumerate(tuned.tried):
+        if each not in shown:
+            continue
+        setting = tuned.before if each is tuned.own else each.setting
+        name = "best" if rank == 0 else str(rank + 1)
+        values = [f"{setting[key]:g}" if key in setting else "as built" for key in keys]
+        runs = ", ".join(f"{100 * outcome.accuracy:.2f}" for outcome in each.outcomes)
+        table.add_row(
+            f"{name}, as before" if each is tuned.own else name, *values, percent(each),
+            f"{each.nll:.3f}", runs, style="bold" if rank == 0 else None,
+        )  # fmt: skip
+    return table
