@@ -1,0 +1,187 @@
+"""A few chosen labels against all of them: SPN-CNN, and an SPN on raw pixels.
+
+The paper sets SPN-CNN's accuracy on MNIST, from 1,000 labels that it chose, beside what SPNs on
+pixels reach with the whole training set. Here both are measured: the one in runs of a protocol, the
+other by training a DGC-SPN on the grid of pixels, in mini-batches; also with as few labels, drawn
+at random.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from spinal.circuits import Circuit, Recipe, train_circuit
+from spinal.data import dataset_names, load_dataset, make_splits
+from spinal.errors import SpinalError, suggestion
+from spinal.experiments.grid import run_grid
+from spinal.experiments.measurements import Measurement, StepBar
+from spinal.experiments.metrics import evaluate
+from spinal.experiments.protocol import CircuitProtocol, load_protocol
+from spinal.experiments.runs import Run
+from spinal.experiments.scales import Shelf
+from spinal.files import write_text
+from spinal.networks.network import derived_seed
+from spinal.settings import to_mapping
+
+METHOD, ACQUISITION = "spn-cnn", "max-entropy"
+
+
+@dataclass(frozen=True)
+class FullLabels:
+    """An experiment, but for the seed.
+
+    Attributes:
+        name: of the folder with its seeds.
+        title: for tables.
+        dataset: images with one channel.
+        few: how many labels SPN-CNN chose, and the SPN on pixels is trained with once more.
+        chosen: protocols whose runs are looked for, in this order; if there are none, those of the
+            last are made.
+        shrink: average blocks of so many pixels by as many before the SPN sees them.
+        test: test points, drawn at random; None: all.
+        circuit: the SPN on pixels, but for its grid, which is that of the pixels.
+    """
+
+    name: str
+    title: str = ""
+    dataset: str = "mnist"
+    few: int = 1000
+    chosen: tuple[str, ...] = ("mnist",)
+    shrink: int = 1
+    test: int | None = None
+    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+
+    def __post_init__(self) -> None:
+        if self.dataset not in dataset_names():
+            hint = suggestion(self.dataset, dataset_names())
+            raise SpinalError(f"{self.name}: no dataset {self.dataset!r}: {hint}")
+        if not self.chosen or self.few < 1 or self.shrink < 1:
+            raise SpinalError(f"{self.name}: chosen names a protocol, few and shrink are 1 or more")
+        # A mistake in a file is found before anything is trained.
+        self.recipe()
+        for protocol in self.chosen:
+            load_protocol(protocol)
+
+    def recipe(self) -> Recipe:
+        """The settings of the circuit."""
+        return self.circuit.settings(f"{self.name}: circuit")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """As plain values, for TOML or JSON."""
+        return to_mapping(self)
+
+
+#: The experiments that come with spinal, and any others in a TOML file.
+EXPERIMENTS = Shelf(FullLabels, "full", "experiment")
+
+
+def run_experiment(
+    experiment: FullLabels,
+    seeds: Sequence[int],
+    out: Path,
+    runs: Path,
+    data_dir: str | Path | None = None,
+) -> None:
+    """Do what is not done yet; keep what the runs of SPN-CNN say in ``<out>/<name>/chosen.jsonl``.
+
+    Args:
+        experiment: what to compare.
+        seeds: of the SPNs on pixels, and of runs that have to be made.
+        out: folder of the seeds.
+        runs: folder of runs of active learning, as `spinal run` makes them.
+        data_dir: where datasets are looked for first.
+    """
+    with StepBar() as bar:
+        for seed in seeds:
+            _train(Measurement(experiment, seed, out), data_dir, bar)
+    kept = out / experiment.name / "chosen.jsonl"
+    found = chosen_runs(experiment, runs)
+    if not found and not kept.exists():
+        protocol = load_protocol(experiment.chosen[-1])
+        wanted = [Run(protocol, METHOD, ACQUISITION, seed, runs) for seed in seeds]
+        run_grid(wanted, data_dir=data_dir)
+        found = chosen_runs(experiment, runs)
+    if found:
+        write_text(kept, "".join(json.dumps(line) + "\n" for line in found))
+
+
+def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
+    """What SPN-CNN reached with ``few`` labels, in runs of the first protocol that has any."""
+    for name in experiment.chosen:
+        protocol, found = load_protocol(name), []
+        for folder in runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*"):
+            run = Run(protocol, METHOD, ACQUISITION, int(folder.name.removeprefix("seed-")), runs)
+            for line in run.rounds():
+                if line["labels"] == experiment.few:
+                    measured = {k: line[k] for k in ("labels", "accuracy", "network_accuracy")}
+                    found.append({"protocol": protocol.name, "seed": run.seed, **measured})
+        if found:
+            return sorted(found, key=lambda line: line["seed"])
+    return []
+
+
+def pixels(images: NDArray[np.uint8], shrink: int = 1) -> NDArray[np.float32]:
+    """Images ``[N, H, W, 1]`` as features ``[N, h w]`` from 0 to 1: means of blocks, row by row."""
+    n, height, width, channels = images.shape
+    if channels != 1 or height % shrink or width % shrink:
+        raise SpinalError(
+            f"images of shape {images.shape[1:]}: they must have one channel, and sides that are "
+            f"multiples of shrink = {shrink}"
+        )
+    blocks = images.reshape(n, height // shrink, shrink, width // shrink, shrink)
+    return (blocks.mean((2, 4), dtype=np.float32) / 255).reshape(n, -1)
+
+
+def _train(measurement: Measurement, data_dir: str | Path | None, bar: StepBar) -> None:
+    """Train the SPN on pixels with all labels, and with few; keep how good it is."""
+    experiment, seed = measurement.experiment, measurement.seed
+    assert isinstance(experiment, FullLabels)
+    if len(measurement.parts()) == 2:
+        bar.say(f"{experiment.name} seed {seed}: done before")
+        return
+    with measurement.working():
+        dataset = load_dataset(experiment.dataset, data_dir)
+        n = len(dataset.train_labels)
+        sides = [side // experiment.shrink for side in dataset.train_images.shape[1:3]]
+        for labels in (n, experiment.few)[len(measurement.parts()) :]:
+            splits = make_splits(
+                n, len(dataset.test_labels), validation=0, initial=labels, test=experiment.test,
+                seed=seed,
+            )  # fmt: skip
+            start = time.perf_counter()
+            circuit = train_circuit(
+                torch.from_numpy(pixels(dataset.train_images[splits.initial], experiment.shrink)),
+                torch.as_tensor(dataset.train_labels[splits.initial]),
+                len(dataset.classes),
+                experiment.recipe(),
+                grid=(sides[0], sides[1]),
+                seed=derived_seed(seed, labels),
+                on_step=bar.begin(f"{experiment.name} seed {seed}: {labels} labels"),
+            )
+            seconds = time.perf_counter() - start
+            test = pixels(dataset.test_images[splits.test], experiment.shrink)
+            part = {
+                "labels": labels,
+                **evaluate(_log_probs(circuit, test), dataset.test_labels[splits.test]),
+                "parameters": sum(p.numel() for p in circuit.parameters()),
+                "seconds": round(seconds, 1),
+            }
+            measurement.add(part)
+            bar.say(
+                f"{experiment.name} seed {seed}: SPN on pixels, {labels} labels, "
+                f"accuracy {part['accuracy']:.4f}"
+            )
+
+
+@torch.no_grad()
+def _log_probs(circuit: Circuit, z: NDArray[np.float32]) -> NDArray:
+    return circuit.log_posterior(torch.from_numpy(z)).numpy()

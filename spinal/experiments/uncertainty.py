@@ -1,0 +1,252 @@
+r"""Uncertainty alone: train on one dataset, then ask how unsure the methods are of another.
+
+The paper's experiment on SVHN and CIFAR-10. Points of the dataset that was trained on are *inside*,
+those of the other *outside*: an honest posterior has a higher entropy there. One network is trained
+for each seed, and all methods share it; the ensemble trains its other members.
+
+The entropy is that of the prediction, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`: of the
+average over samples where there are several, and of the SPN's exact posterior as it is, not
+sharpened as it is for picking. What else a method can tell is measured beside it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from spinal import networks
+from spinal.acquisition.scores import bald, max_entropy, mean_log_probs
+from spinal.circuits import Recipe
+from spinal.data import dataset_names, load_dataset, make_splits
+from spinal.data.points import as_points
+from spinal.data.splits import shuffled
+from spinal.errors import SpinalError, suggestion
+from spinal.experiments.detection import detection, histogram
+from spinal.experiments.measurements import Measurement, StepBar
+from spinal.experiments.metrics import evaluate
+from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.scales import Shelf
+from spinal.networks import NETWORKS, Network, TrainSettings, build_network, compute_features
+from spinal.networks.network import choose_device, derived_seed
+from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, Posterior, View
+from spinal.settings import to_mapping
+
+#: The methods that are compared: the paper's three, and deep ensembles, which it left out.
+METHODS = ("spn-cnn", "mc-dropout", "ensemble", "deterministic")
+
+#: The outside that needs no other dataset: each pixel is taken from another test image.
+PERMUTED = "permuted"
+
+# What a seed is used for; see `derived_seed`.
+_NETWORK, _POSTERIOR, _SAMPLES, _OUTSIDE = range(4)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An experiment, but for the seed.
+
+    Attributes:
+        name: of the folder with its seeds.
+        title: for tables and plots.
+        dataset: whose training set is learnt, and whose test set is inside.
+        outside: whose test set is outside; or ``permuted``: the test images of ``dataset``, each
+            pixel taken from another of them.
+        labels: training points, drawn at random; None: all.
+        test: points from inside and from outside, drawn at random; None: all of both.
+        samples: networks that MC Dropout draws, K.
+        members: networks of the ensemble.
+        network, circuit: as in a protocol. They are not retrained, nor stopped early; the
+            circuit's sharpness is that of picking, shown beside.
+    """
+
+    name: str
+    title: str = ""
+    dataset: str = "digits"
+    outside: str = PERMUTED
+    labels: int | None = None
+    test: int | None = None
+    samples: int = 100
+    members: int = 5
+    network: NetworkProtocol = field(default_factory=NetworkProtocol)
+    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+
+    def __post_init__(self) -> None:
+        for key, name, names in (
+            ("dataset", self.dataset, dataset_names()),
+            ("outside", self.outside, (*dataset_names(), PERMUTED)),
+            ("network", self.network.name, NETWORKS),
+        ):
+            if name not in names:
+                raise SpinalError(f"{self.name}: no {key} {name!r}: {suggestion(name, names)}")
+        if self.network.early_stopping or self.network.retrain != "scratch":
+            raise SpinalError(
+                f"{self.name}: the network is trained once, to the end: leave out early-stopping "
+                "and retrain"
+            )
+        # A mistake in a file is found before anything is trained.
+        self.training()
+        self.recipe()
+
+    def training(self) -> TrainSettings:
+        """The settings of the network's training."""
+        return self.network.settings(f"{self.name}: network")
+
+    def recipe(self) -> Recipe:
+        """The settings of the circuit."""
+        return self.circuit.settings(f"{self.name}: circuit")
+
+    def posterior(self, method: str) -> Posterior:
+        """The posterior of a method, to be fitted."""
+        if method == "spn-cnn":
+            circuit = self.circuit
+            return SPN(self.recipe(), circuit.grid, sharpness=circuit.sharpness)
+        if method == "mc-dropout":
+            return MCDropout(self.samples)
+        if method == "ensemble":
+            return Ensemble(self.members, self.training())
+        return Deterministic()
+
+    def to_mapping(self) -> dict[str, Any]:
+        """As plain values, for TOML or JSON."""
+        return to_mapping(self)
+
+
+#: The pairs that come with spinal, and any others in a TOML file.
+PAIRS = Shelf(Pair, "pairs", "pair")
+
+
+def run_pairs(
+    pairs: Sequence[Pair], seeds: Sequence[int], out: Path, data_dir: str | Path | None = None
+) -> None:
+    """Do what is not done yet of every pair and seed; a measurement that was stopped goes on."""
+    wanted = [Measurement(pair, seed, out) for seed in seeds for pair in pairs]
+    with StepBar() as bar:
+        for measurement in wanted:
+            missing = [
+                m for m in METHODS if m not in {part["method"] for part in measurement.parts()}
+            ]
+            if not missing:
+                bar.say(f"{measurement.experiment.name} seed {measurement.seed}: done before")
+                continue
+            with measurement.working():
+                _Setting(measurement, data_dir, bar).compare(missing)
+
+
+class _Setting:
+    """The network of a measurement, and the points that the methods see through it."""
+
+    def __init__(self, measurement: Measurement, data_dir: str | Path | None, bar: StepBar) -> None:
+        assert isinstance(measurement.experiment, Pair)
+        self.measurement, self.bar, self.pair = measurement, bar, measurement.experiment
+        self.name = f"{self.pair.name} seed {measurement.seed}"
+        pair, seed = self.pair, measurement.seed
+        dataset = load_dataset(pair.dataset, data_dir)
+        n = len(dataset.train_labels)
+        splits = make_splits(
+            n, len(dataset.test_labels), validation=0, seed=seed, test=pair.test,
+            initial=n if pair.labels is None else pair.labels,
+        )  # fmt: skip
+        self.classes = len(dataset.classes)
+        self.labels = torch.as_tensor(dataset.train_labels[splits.initial])
+        self.test_labels = dataset.test_labels[splits.test]
+        train, inside = dataset.train_images[splits.initial], dataset.test_images[splits.test]
+        outside = self._outside(inside, data_dir)
+        self.network = self._trained(train)
+        self.bar.begin(f"{self.name}: features")
+        self.train, self.inside, self.outside = map(self._view, (train, inside, outside))
+
+    def compare(self, methods: Sequence[str]) -> None:
+        """Fit and measure each method, and keep what was found."""
+        for method in methods:
+            part = self._measure(method)
+            self.measurement.add(part)
+            self.bar.say(
+                f"{self.name}: {method}: accuracy {part['accuracy']:.4f}, "
+                f"AUROC of entropy {part['scores']['entropy']['auroc']:.4f}"
+            )
+        self._network_file.unlink()
+
+    @property
+    def _network_file(self) -> Path:
+        """Kept until the measurement is finished."""
+        return self.measurement.folder / "network.safetensors"
+
+    def _outside(self, inside: NDArray, data_dir: str | Path | None) -> NDArray:
+        seed = derived_seed(self.measurement.seed, _OUTSIDE)
+        if self.pair.outside == PERMUTED:
+            return np.random.default_rng(seed).permuted(inside, axis=0)
+        images = load_dataset(self.pair.outside, data_dir).test_images
+        if images.shape[1:] != inside.shape[1:]:
+            raise SpinalError(
+                f"{self.pair.name}: images of {self.pair.outside} are {images.shape[1:]}, those "
+                f"of {self.pair.dataset} {inside.shape[1:]}: they have to be alike"
+            )
+        return images[np.sort(shuffled(len(images), seed)[: self.pair.test])]
+
+    def _trained(self, train: NDArray) -> Network:
+        pair, seed = self.pair, derived_seed(self.measurement.seed, _NETWORK)
+        network = build_network(
+            pair.network.name, train.shape[1:], self.classes, width=pair.network.width, seed=seed
+        )
+        if self._network_file.exists():
+            networks.load_weights(network, self._network_file)
+            return network.to(choose_device()).eval()
+        network.preprocess.fit(train)
+        networks.train(
+            network, train, self.labels, pair.training(), seed=seed, device=choose_device(),
+            on_step=self.bar.begin(f"{self.name}: network"),
+        )  # fmt: skip
+        networks.save(network, self._network_file)
+        return network
+
+    def _view(self, images: NDArray) -> View:
+        features = compute_features(self.network, images)
+        return View(self.network, as_points(images), np.arange(len(images)), features)
+
+    def _measure(self, method: str) -> dict[str, Any]:
+        posterior, seed = self.pair.posterior(method), self.measurement.seed
+        start = time.perf_counter()
+        posterior.fit(
+            self.train, self.labels, self.classes, seed=derived_seed(seed, _POSTERIOR),
+            on_step=self.bar.begin(f"{self.name}: {method}"),
+        )  # fmt: skip
+        fitted = time.perf_counter()
+        seed = derived_seed(seed, _SAMPLES)
+        views = {"inside": self.inside, "outside": self.outside}
+        log_probs = {
+            where: posterior.log_probs(view, seed=seed, samples=False)
+            for where, view in views.items()
+        }
+        seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
+        scores = {"entropy": {where: max_entropy(p) for where, p in log_probs.items()}}
+        if log_probs["inside"].shape[1] > 1:
+            scores["mutual-information"] = {where: bald(p) for where, p in log_probs.items()}
+        if isinstance(posterior, SPN):
+            scores["sharpened-entropy"] = {
+                where: max_entropy(posterior.log_probs(view)) for where, view in views.items()
+            }
+            scores["log-density"] = {
+                where: -posterior.log_density(view) for where, view in views.items()
+            }
+        entropies = {where: values.numpy() for where, values in scores["entropy"].items()}
+        return {
+            "method": method,
+            "classes": self.classes,
+            **evaluate(mean_log_probs(log_probs["inside"]).numpy(), self.test_labels),
+            "entropy": {
+                where: {"mean": float(h.mean()), "histogram": histogram(h, self.classes)}
+                for where, h in entropies.items()
+            },
+            "scores": {
+                name: detection(values["inside"].numpy(), values["outside"].numpy())
+                for name, values in scores.items()
+            },
+            "seconds": {phase: round(value, 2) for phase, value in seconds.items()},
+        }

@@ -1,0 +1,130 @@
+"""The report of `spinal.experiments.full_labels`: one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spinal.experiments.runs import read_rounds
+from spinal.report.measurements import StoredSeed, origin, stored_seeds, write_pages
+from spinal.report.numbers import count, decimal, with_deviation
+from spinal.report.parts import Section, Table
+
+#: What the paper says: mean and deviation in percent of SPN-CNN at 1,000 labels of MNIST, and what
+#: it cites for SPNs on pixels.
+_PAPER = {"mnist": ("97.6 ± 0.045", "about 98 (cited)")}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The seeds of the SPN on pixels, and what runs of SPN-CNN reached with few labels."""
+
+    seeds: list[StoredSeed]
+    chosen: list[dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        """Of the experiment."""
+        return self.seeds[0].title
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the experiment."""
+        return self.seeds[0].settings["experiment"]
+
+
+def finished(folder: str | Path) -> list[Comparison]:
+    """What is under ``folder``, experiment by experiment."""
+    return [
+        Comparison(seeds, read_rounds(Path(folder) / name / "chosen.jsonl"))
+        for name, seeds in stored_seeds(folder, 2).items()
+    ]
+
+
+def write_full_labels_report(folder: str | Path, out: str | Path) -> list[Path]:
+    """Write the page of all that is finished under ``folder``; return the paths.
+
+    The same seeds give the same files, byte for byte.
+    """
+    chapters = []
+    for found in finished(folder):
+        name = found.seeds[0].experiment
+        sections = [
+            Section("Accuracy", _text(found), [comparison(found)]),
+            origin(found.seeds, f"spinal full-mnist {name}"),
+        ]
+        chapters.append((name.replace("@", "-"), found.title, sections))
+    return write_pages(chapters, "Few chosen labels against all", Path(out))
+
+
+def comparison(found: Comparison) -> Table:
+    """A line for each model and number of labels."""
+    rows: list[dict[str, Any]] = []
+    if found.chosen:
+        protocol, labels = found.chosen[0]["protocol"], found.chosen[0]["labels"]
+        common = {"labels": labels, "picked": "max entropy", "source": f"runs of {protocol}"}
+        for model, key in (("SPN-CNN", "accuracy"), ("its CNN", "network_accuracy")):
+            rows.append({"model": model, **common, **_over([line[key] for line in found.chosen])})
+    for part, picked in ((0, "all"), (1, "at random")):
+        parts = [seed.parts[part] for seed in found.seeds]
+        rows.append({
+            "model": "SPN on pixels", "labels": parts[0]["labels"], "picked": picked,
+            "source": "trained here", **_over([p["accuracy"] for p in parts]),
+            "nll": float(np.mean([p["nll"] for p in parts])),
+            "ece": float(np.mean([p["ece"] for p in parts])),
+            "seconds": float(np.mean([p["seconds"] for p in parts])),
+        })  # fmt: skip
+    data = pd.DataFrame(rows)
+    for column in ("nll", "ece", "seconds"):
+        data[column] = data.get(column, np.nan)
+    data["paper"] = [_paper(found, row) for row in rows]
+    accuracies = zip(data["accuracy"], data["sd"], strict=True)
+    shown = pd.DataFrame({
+        "model": data["model"], "labels picked": data["picked"],
+        "labels": data["labels"].map(count), "seeds": data["seeds"].astype(str),
+        "accuracy": [with_deviation(mean, sd) for mean, sd in accuracies],
+        "paper": data["paper"],
+        "NLL": data["nll"].map(decimal), "ECE": data["ece"].map(decimal),
+        "s to train": data["seconds"].map(count),
+    })  # fmt: skip
+    caption = (
+        "Accuracy on the test set in percent, mean and standard deviation over seeds. The last "
+        "line, and our SPN on pixels itself, are not the paper's: for all labels it cites others."
+    )
+    return Table("accuracy", caption, data, shown, words=2)
+
+
+def _over(values: list[float]) -> dict[str, Any]:
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
+    return {"seeds": len(values), "accuracy": float(np.mean(values)), "sd": deviation}
+
+
+def _paper(found: Comparison, row: dict[str, Any]) -> str:
+    few, all_labels = _PAPER.get(found.settings["dataset"], ("", ""))
+    return {("SPN-CNN", "max entropy"): few, ("SPN on pixels", "all"): all_labels}.get(
+        (row["model"], row["picked"]), ""
+    )
+
+
+def _text(found: Comparison) -> list[str]:
+    settings, part = found.settings, found.seeds[0].parts[0]
+    seen = "as they are"
+    if settings.get("shrink", 1) > 1:
+        side = settings["shrink"]
+        seen = f"averaged in blocks of {side} x {side}, which loses some of what they show"
+    text = [
+        f"The SPN on pixels is a DGC-SPN with {count(part['parameters'])} parameters on the grid "
+        f"of pixels, {seen}; without a network below it, and without augmentation.",
+    ]
+    if found.chosen and "@" in found.chosen[0]["protocol"]:
+        text.append(
+            f"SPN-CNN is from runs of {found.chosen[0]['protocol']}, with a smaller network and "
+            "pool than the paper's."
+        )
+    if not found.chosen:
+        text.append("There are no runs of SPN-CNN beside it yet.")
+    return text

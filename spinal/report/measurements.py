@@ -1,0 +1,98 @@
+"""Measurements on disk, read; and the page of experiments that have no rounds, written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from spinal.errors import SpinalError
+from spinal.experiments.measurements import read_settings
+from spinal.experiments.runs import read_rounds
+from spinal.files import write_text
+from spinal.report.origin import flat
+from spinal.report.page import Chapter, page
+from spinal.report.parts import Drawing, Section, Table
+from spinal.report.write import write_parts
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSeed:
+    """One seed of an experiment: what was found, part by part, and the settings that were kept."""
+
+    experiment: str
+    seed: int
+    parts: list[dict[str, Any]]
+    settings: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Of its experiment."""
+        return str(self.settings["experiment"].get("title") or self.experiment)
+
+
+def stored_seeds(folder: str | Path, parts: int) -> dict[str, list[StoredSeed]]:
+    """The seeds under ``folder`` with all their ``parts``, by experiment, in the order of seeds.
+
+    Raises:
+        SpinalError: if there are none.
+    """
+    found: dict[str, list[StoredSeed]] = {}
+    for path in Path(folder).glob("*/seed-*/parts.jsonl"):
+        lines, name = read_rounds(path), path.parts[-3]
+        if len(lines) == parts:
+            seed = int(path.parts[-2].removeprefix("seed-"))
+            settings = read_settings(path.with_name("run.toml"))
+            found.setdefault(name, []).append(StoredSeed(name, seed, lines, settings))
+    if not found:
+        raise SpinalError(f"{folder}: no finished seeds in it")
+    return {
+        name: sorted(found[name], key=lambda measurement: measurement.seed)
+        for name in sorted(found)
+    }
+
+
+def origin(seeds: Sequence[StoredSeed], command: str) -> Section:
+    """How the seeds were made: the command, settings, versions, hardware."""
+    rows = [
+        {"seed": str(s.seed), **s.settings.get("versions", {}), **s.settings.get("machine", {})}
+        for s in seeds
+    ]
+    made = pd.DataFrame(rows).fillna("")
+    settings = pd.DataFrame(flat(seeds[0].settings["experiment"]), columns=["setting", "value"])
+    numbers = ",".join(str(seed.seed) for seed in seeds)
+    return Section(
+        "How it was made",
+        [f"`{command} --seeds {numbers}`"],
+        [
+            Table("seeds", "Versions that made them, and the machine.", made, made, words=9),
+            Table("settings", "Settings, as they were kept.", settings, settings, words=2),
+        ],
+    )
+
+
+def write_pages(chapters: Sequence[Chapter], heading: str, out: Path) -> list[Path]:
+    """Write ``index.html``, ``summary.md`` and all parts as files; return the paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "index.html", page(chapters, heading))
+    write_text(out / "summary.md", _markdown(chapters, heading))
+    return [out / "index.html", out / "summary.md", *write_parts(list(chapters), out)]
+
+
+def _markdown(chapters: Sequence[Chapter], heading: str) -> str:
+    lines = [f"# {heading}", ""]
+    for folder, title, sections in chapters:
+        lines += [f"## {title}", ""]
+        for section in sections:
+            lines += [f"### {section.title}", ""]
+            for sentence in section.text:
+                lines += [sentence, ""]
+            for part in section.parts:
+                if isinstance(part, Drawing):
+                    lines += [f"![{part.caption}]({folder}/{part.name}.svg)", "", part.caption, ""]
+                else:
+                    lines += [part.to_markdown()]
+    return "\n".join(lines)

@@ -1,0 +1,250 @@
+"""The report of `spinal.experiments.uncertainty`: densities of entropy, and how well it detects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from spinal.data.published import PUBLISHED
+from spinal.experiments.detection import RATES
+from spinal.experiments.uncertainty import METHODS
+from spinal.report.measurements import StoredSeed, origin, stored_seeds, write_pages
+from spinal.report.names import title
+from spinal.report.numbers import count, decimal, percent, with_deviation
+from spinal.report.parts import Drawing, Section, Table
+from spinal.report.plots import INK, STYLE, look, new_figure
+
+#: Standard deviation of the kernel that densities are smoothed by, in nats.
+BANDWIDTH = 0.04
+
+_SCORES = {
+    "entropy": "entropy",
+    "sharpened-entropy": "entropy, sharpened as for picking",
+    "log-density": "log-density",
+    "mutual-information": "mutual information",
+}
+_DETECTION = {
+    "auroc": "AUROC", "aupr_outside": "AUPR, outside", "aupr_inside": "AUPR, inside",
+    "fpr95": "FPR at 95 % TPR",
+}  # fmt: skip
+
+
+def write_uncertainty_report(folder: str | Path, out: str | Path) -> list[Path]:
+    """Write the page of all seeds under ``folder`` that are finished; return the paths.
+
+    The same seeds give the same files, byte for byte.
+    """
+    chapters = [
+        (name.replace("@", "-"), seeds[0].title, _sections(seeds))
+        for name, seeds in finished(folder).items()
+    ]
+    return write_pages(chapters, "Uncertainty alone", Path(out))
+
+
+def finished(folder: str | Path) -> dict[str, list[StoredSeed]]:
+    """The seeds under ``folder`` that are finished, by pair."""
+    return stored_seeds(folder, len(METHODS))
+
+
+def _sections(seeds: Sequence[StoredSeed]) -> list[Section]:
+    inside, outside = _names(seeds[0])
+    labels = seeds[0].settings["experiment"].get("labels")
+    learnt = f"{count(labels)} random labels" if labels else "all training labels"
+    text = [
+        f"Trained on {inside} with {learnt}: one network for each seed, which all methods share; "
+        "the ensemble trains its other members. Then the entropy of the predictions, in nats, on "
+        f"test points of {inside} (inside) and of {outside} (outside).",
+        "The entropy is that of the averaged prediction where there are samples (MC Dropout, "
+        "Ensemble), and of the SPN's posterior as it is; not of the sharpened one that points are "
+        "ranked by in active learning, which is a row of its own in the table.",
+        "The paper shows densities for SPN-CNN, MC Dropout and Deterministic, trained on all of "
+        "SVHN, against CIFAR-10. Ensembles, other pairs and all numbers here are not the paper's.",
+    ]
+    return [
+        Section("Entropy inside and outside", text, [_densities(seeds), detection(seeds)]),
+        Section("Detection at every threshold", [], [_roc(seeds)]),
+        Section(f"On {inside} itself", [], [predictions(seeds)]),
+        origin(seeds, f"spinal uncertainty-alone {seeds[0].experiment}"),
+    ]
+
+
+def detection(seeds: Sequence[StoredSeed]) -> Table:
+    """How well each score of each method tells outside from inside."""
+    rows, shown = [], []
+    for method in METHODS:
+        for score, described in _SCORES.items():
+            if score not in _part(seeds[0], method)["scores"]:
+                continue
+            row: dict[str, Any] = {"method": method, "score": score, "seeds": len(seeds)}
+            cells = {"method": title(method), "score": described}
+            for measure, heading in _DETECTION.items():
+                values = _values(seeds, method, lambda p: p["scores"][score][measure])  # noqa: B023
+                row |= {measure: values.mean(), f"{measure}_sd": _deviation(values)}
+                cells[heading] = with_deviation(values.mean(), _deviation(values))
+            rows.append(row)
+            shown.append(cells)
+    inside, outside = _names(seeds[0])
+    n = {where: sum(_histogram(seeds[:1], METHODS[0], where)) for where in ("inside", "outside")}
+    share = n["outside"] / sum(n.values())
+    caption = (
+        f"How well a score tells {outside} (outside, {count(n['outside'])} points) from {inside} "
+        f"(inside, {count(n['inside'])}), in percent; {_over(seeds)}. Outside is the positive "
+        "class, except in the second AUPR (average precision). FPR at 95 % TPR: of the points "
+        "inside, the share that is called outside where 95 % of those outside are; lower is "
+        f"better. By chance: AUROC 50, AUPR {percent(share, 0)} and {percent(1 - share, 0)}, FPR "
+        "95. A high entropy or mutual information is taken for outside, and a low density."
+    )
+    return Table("detection", caption, pd.DataFrame(rows), pd.DataFrame(shown), words=2)
+
+
+def predictions(seeds: Sequence[StoredSeed]) -> Table:
+    """How good the predictions are inside, what they cost, and the mean entropies."""
+    getters: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
+        "accuracy": ("accuracy, %", lambda p: p["accuracy"]),
+        "ece": ("ECE", lambda p: p["ece"]),
+        "nll": ("NLL", lambda p: p["nll"]),
+        "entropy_inside": ("mean entropy inside", lambda p: p["entropy"]["inside"]["mean"]),
+        "entropy_outside": ("outside", lambda p: p["entropy"]["outside"]["mean"]),
+        "seconds_fit": ("s to fit", lambda p: p["seconds"]["fit"]),
+        "seconds_predict": ("s to predict", lambda p: p["seconds"]["predict"]),
+    }
+    rows, shown = [], []
+    for method in METHODS:
+        row: dict[str, Any] = {"method": method, "seeds": len(seeds)}
+        cells = {"method": title(method)}
+        for name, (heading, get) in getters.items():
+            values = _values(seeds, method, get)
+            mean, deviation = values.mean(), _deviation(values)
+            row |= {name: mean, f"{name}_sd": deviation}
+            if name == "accuracy":
+                cells[heading] = with_deviation(mean, deviation)
+            elif name.startswith("seconds"):
+                cells[heading] = decimal(mean, 1)
+            else:
+                cells[heading] = decimal(mean) + (
+                    "" if np.isnan(deviation) else f" ± {decimal(deviation)}"
+                )
+        rows.append(row)
+        shown.append(cells)
+    caption = (
+        f"Predictions on the test points inside; {_over(seeds)}. ECE: expected calibration error, "
+        "15 bins. NLL: negative log-likelihood, nats a point. Entropies in nats. Seconds: of one "
+        "core, to fit what a method adds to the shared network (the other members of the "
+        "ensemble), and to predict all test points, inside and outside."
+    )
+    return Table("predictions", caption, pd.DataFrame(rows), pd.DataFrame(shown))
+
+
+def _densities(seeds: Sequence[StoredSeed]) -> Drawing:
+    inside, outside = _names(seeds[0])
+    caption = (
+        f"Densities of the entropy on test points of {inside} (dark line) and of {outside} "
+        f"(coloured), all {_seeds(seeds)} together, smoothed by a normal kernel of "
+        f"{BANDWIDTH} nats. The axes are the same for all methods."
+    )
+    with mpl.rc_context(STYLE):
+        figure = new_figure(9.6, 3.2)
+        panels = figure.subplots(1, len(METHODS), sharex=True, sharey=True)
+        for axes, method in zip(panels, METHODS, strict=True):
+            _density_panel(axes, seeds, method)
+        panels[0].set_ylabel("density")
+        figure.supxlabel("entropy (nats)", fontsize=10)
+    return Drawing("densities", caption, figure)
+
+
+def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str) -> None:
+    colour = look(method).colour
+    x, d_inside = _density(_histogram(seeds, method, "inside"), seeds[0])
+    _, d_outside = _density(_histogram(seeds, method, "outside"), seeds[0])
+    axes.fill_between(x, d_outside, color=colour, alpha=0.25, lw=0)
+    axes.plot(x, d_outside, color=colour, lw=1.6)
+    axes.plot(x, d_inside, color=INK, lw=1.2)
+    axes.set_title(title(method), loc="left", color=colour)
+
+
+def _density(counts: NDArray, measurement: StoredSeed) -> tuple[NDArray, NDArray]:
+    """Entropies and their density, by a normal kernel that is reflected at both ends."""
+    classes = measurement.parts[0]["classes"]
+    width = np.log(classes) / len(counts)
+    smooth = gaussian_filter1d(counts.astype(float), BANDWIDTH / width, mode="reflect")
+    return width * (np.arange(len(counts)) + 0.5), smooth / (counts.sum() * width)
+
+
+def _roc(seeds: Sequence[StoredSeed]) -> Drawing:
+    inside, outside = _names(seeds[0])
+    caption = (
+        f"Receiver operating characteristic, {_mean_over(seeds)}: the share of {outside} that is "
+        f"called outside over the share of {inside} that is, at every threshold of the entropy "
+        "(lines) and of the SPN's log-density (dashes). On the diagonal, a score says nothing."
+    )
+    with mpl.rc_context(STYLE):
+        figure = new_figure(6.4, 4.2)
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
+        for place, (method, score, dashes, name) in enumerate(_curves()):
+            curves = [_part(seed, method)["scores"][score]["roc"] for seed in seeds]
+            areas = [_part(seed, method)["scores"][score]["auroc"] for seed in seeds]
+            colour = look(method).colour
+            axes.plot(RATES, np.mean(curves, axis=0), color=colour, ls=dashes, lw=1.6)
+            text = f"{name}  {np.mean(areas):.3f}"
+            axes.text(0.99, 0.34 - 0.075 * place, text, color=colour, ha="right", fontsize=9)
+        axes.text(0.99, 0.42, "area under the curve", ha="right", fontsize=9)
+        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=f"{inside} called outside")
+        axes.set_ylabel(f"{outside} called outside")
+    return Drawing("roc", caption, figure)
+
+
+def _curves() -> list[tuple[str, str, Any, str]]:
+    """Method, score, dashes and name of each curve."""
+    entropies = [(method, "entropy", "-", title(method)) for method in METHODS]
+    density = ("spn-cnn", "log-density", (0, (5, 2)), f"{title('spn-cnn')}, log-density")
+    return [entropies[0], density, *entropies[1:]]
+
+
+def _part(measurement: StoredSeed, method: str) -> dict[str, Any]:
+    return next(part for part in measurement.parts if part["method"] == method)
+
+
+def _values(
+    seeds: Sequence[StoredSeed], method: str, get: Callable[[dict[str, Any]], float]
+) -> NDArray[np.float64]:
+    """A number of each seed."""
+    return np.array([get(_part(seed, method)) for seed in seeds])
+
+
+def _histogram(seeds: Sequence[StoredSeed], method: str, where: str) -> NDArray:
+    counts = [_part(seed, method)["entropy"][where]["histogram"] for seed in seeds]
+    return np.sum(counts, axis=0)
+
+
+def _deviation(values: NDArray) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else np.nan
+
+
+def _names(measurement: StoredSeed) -> tuple[str, str]:
+    """What the datasets are called: inside, and outside."""
+    names = (measurement.settings["experiment"][key] for key in ("dataset", "outside"))
+    inside, outside = (
+        PUBLISHED[name].title.partition(",")[0] if name in PUBLISHED else name for name in names
+    )
+    return inside, outside
+
+
+def _seeds(seeds: Sequence[StoredSeed]) -> str:
+    return f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+
+
+def _over(seeds: Sequence[StoredSeed]) -> str:
+    return f"mean and standard deviation over {_seeds(seeds)}" if len(seeds) > 1 else "of one seed"
+
+
+def _mean_over(seeds: Sequence[StoredSeed]) -> str:
+    return f"mean over {_seeds(seeds)}" if len(seeds) > 1 else "one seed"
