@@ -15,6 +15,7 @@ from spinal import __version__
 from spinal.errors import SpinalError
 from spinal.label import commands
 from spinal.label.cli import label
+from spinal.special_commands import full_mnist, uncertainty_alone
 from spinal.tune_command import tune
 
 app = typer.Typer(
@@ -223,6 +224,8 @@ def datasets(data_dir: DataDir = None) -> None:
     Console().print(table)
 
 
+app.command("uncertainty-alone")(uncertainty_alone)
+app.command("full-mnist")(full_mnist)
 app.command()(tune)
 app.command()(label)
 app.command()(commands.export)
