@@ -199,6 +199,17 @@ def test_the_test_set_is_not_read(tuned: tuple[Tuned, Path], loaded: list[str]) 
     assert len(accuracies(tuned[1])) == 2 * (6 + 5)
 
 
+def test_training_that_diverges_loses(tmp_path: Path) -> None:
+    search = PaperSearch(learning_rates=(1e9, 0.02), dropouts=())
+    path = tmp_path / "t.jsonl"
+    options = {"parts": ["network"], "seeds": [0], "labels": 20, "workers": 1}
+    found = tune(PROTOCOL, search, path, **options)
+    worst = found.parts[0].tried[-1]
+    assert worst.setting["learning-rate"] == 1e9
+    assert worst.nll == float("inf")
+    assert tune(PROTOCOL, search, path, **options) == found
+
+
 @pytest.mark.parametrize("validation", [0, 150])
 def test_points_to_learn_from_and_to_be_judged_by(validation: int) -> None:
     digits = load_dataset("digits")

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
 from spinal.errors import FileFormatError, SpinalError
-from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import Protocol
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
@@ -106,9 +105,10 @@ def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
         posterior = SPN(protocol.recipe(), protocol.circuit.grid)
     posterior.fit(trained.labelled, trained.labels, trained.classes, seed=trial.seed)
     log_probs_N_1_C = posterior.log_probs(trained.held, samples=False)
-    found = evaluate(log_probs_N_1_C[:, 0].numpy(), trained.held_labels)
-    nll = found["nll"]
-    return Outcome(found["accuracy"], nll if np.isfinite(nll) else float("inf"))
+    log_probs_N_C, truth_N = log_probs_N_1_C[:, 0].double().numpy(), trained.held_labels
+    nll = -float(log_probs_N_C[np.arange(len(truth_N)), truth_N].mean())
+    accuracy = float((log_probs_N_C.argmax(1) == truth_N).mean())
+    return Outcome(accuracy, nll if np.isfinite(nll) else float("inf"))
 
 
 @dataclass(frozen=True, eq=False)
