@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,11 +10,15 @@ import pandas as pd
 from spinal.report.experiment import Experiment
 from spinal.report.names import split_name, title
 from spinal.report.parts import Section, Table
+from spinal.report.read import StoredRun
+
+#: What runs keep of their making, in the order in which it is shown; older ones kept less.
+_KEPT = ("spinal", "commit", "python", "torch", "numpy", "processor", "system")
 
 
 def section(experiment: Experiment) -> Section:
     """Everything that is known of the runs' making."""
-    parts = [_runs(experiment)]
+    parts = _runs(experiment)
     settings = list(flat(experiment.protocol))
     if settings:
         data = pd.DataFrame(settings, columns=["setting", "value"])
@@ -23,24 +27,45 @@ def section(experiment: Experiment) -> Section:
     return Section("How it was made", _commands(experiment), parts)
 
 
-def _runs(experiment: Experiment) -> Table:
+def _runs(experiment: Experiment) -> list[Table]:
+    """The runs, with what made them; in a table of its own, what made all of them alike."""
     rows = []
     for method in experiment.methods:
         runs = experiment.of(method)
         row = {"method": method, "seeds": ", ".join(str(run.seed) for run in runs)}
         row["labels"] = _several(str(run.last_labels) for run in runs)
-        for table in ("versions", "machine"):
-            for name in sorted({key for run in runs for key in run.settings.get(table, {})}):
-                values = (str(run.settings.get(table, {}).get(name, "")) for run in runs)
-                row[name] = _several(values)
-        rows.append(row)
+        rows.append(row | _makers(runs))
     data = pd.DataFrame(rows).fillna("")
-    shown = data.assign(method=data["method"].map(title))
-    caption = "Runs, the versions that made them, and the machine."
-    return Table("runs", caption, data, shown, words=data.shape[1])
+    made = [name for name in _KEPT if name in data]
+    made += sorted(set(data.columns[3:]) - set(made))
+    data = data[[*data.columns[:3], *made]]
+    alike = [name for name in made if data[name].nunique() == 1]
+    shown = data.assign(method=data["method"].map(title)).drop(columns=alike)
+    caption = "Runs, and in what their making differed, if it did."
+    tables = [Table("runs", caption, data, shown, words=shown.shape[1])]
+    if alike:
+        pairs = [(name, data[name].iloc[0]) for name in alike]
+        common = pd.DataFrame(pairs, columns=["made with", "value"])
+        caption = "Versions, commit of spinal and machine of all runs."
+        tables.append(Table("made-with", caption, common, common, words=2))
+    return tables
 
 
-def _several(values: Iterator[str]) -> str:
+def _makers(runs: Sequence[StoredRun]) -> dict[str, str]:
+    """What made these runs, from their first rounds to their last: all values of each kind."""
+    makers = []
+    for run in runs:
+        for tables in (*run.settings.get("earlier", []), run.settings):
+            maker = {**tables.get("versions", {}), **tables.get("machine", {})}
+            changed = " with changes" if maker.pop("changed", False) else ""
+            if "commit" in maker:
+                maker["commit"] = f"{maker['commit'][:9]}{changed}"
+            makers.append(maker)
+    names = {name for maker in makers for name in maker}
+    return {name: _several(str(maker.get(name, "not kept")) for maker in makers) for name in names}
+
+
+def _several(values: Iterable[str]) -> str:
     return ", ".join(sorted(set(values)))
 
 
