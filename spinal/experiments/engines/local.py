@@ -41,11 +41,10 @@ class JoblibEngine:
             runs: that are to be executed.
             datasets: by name, those that the protocols of the runs need.
         """
-        left, deaths = dict(enumerate(runs)), Deaths()
+        left, deaths, least = dict(enumerate(runs)), Deaths(), 1
         while left:
-            pool = joblib.Parallel(
-                min(self.workers, len(left)), batch_size=1, return_as="generator_unordered"
-            )
+            processes = max(least, min(self.workers, len(left)))
+            pool = joblib.Parallel(processes, batch_size=1, return_as="generator_unordered")
             tasks = [
                 joblib.delayed(_attempt)(i, run, datasets[run.protocol.dataset], os.getpid())
                 for i, run in left.items()
@@ -55,6 +54,7 @@ class JoblibEngine:
                     yield left.pop(i), message
             except BrokenProcessPool:
                 # A worker died; joblib has ended the others, too. The first runs were under way.
+                least = 2  # not in this process, which must not die
                 for i in list(left)[: self.workers]:
                     message = deaths.count(left[i])
                     if message is not None:
