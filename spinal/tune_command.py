@@ -224,7 +224,7 @@ def _table(tuned: TunedPart) -> Table:
         box=None, header_style="dim", title=f"{tuned.part}: validation accuracy in percent{more}",
         title_justify="left",
     )  # fmt: skip
-    for column in ("", *keys, "accuracy ± spread", "NLL", "runs"):
+    for column in ("", *keys, "accuracy ± spread", "NLL"):
         table.add_column(column, justify="left" if not column else "right")
     for rank, each in enumerate(tuned.tried):
         if each not in shown:
@@ -232,9 +232,8 @@ def _table(tuned: TunedPart) -> Table:
         setting = tuned.before if each is tuned.own else each.setting
         name = "best" if rank == 0 else str(rank + 1)
         values = [f"{setting[key]:g}" if key in setting else "as built" for key in keys]
-        runs = ", ".join(f"{100 * outcome.accuracy:.2f}" for outcome in each.outcomes)
         table.add_row(
             f"{name}, as before" if each is tuned.own else name, *values, percent(each),
-            f"{each.nll:.3f}", runs, style="bold" if rank == 0 else None,
+            f"{each.nll:.3f}", style="bold" if rank == 0 else None,
         )  # fmt: skip
     return table
