@@ -195,6 +195,9 @@ class _Setting:
         network = build_network(
             pair.network.name, train.shape[1:], self.classes, width=pair.network.width, seed=seed
         )
+        rate = pair.training().dropout
+        if rate is not None:
+            networks.set_dropout(network, rate)
         if self._network_file.exists():
             networks.load_weights(network, self._network_file)
             return network.to(choose_device()).eval()

@@ -172,7 +172,7 @@ def test_report_is_the_same_whenever_it_is_made(out: Path, tmp_path: Path) -> No
 def test_command_shows_a_table(out: Path, tmp_path: Path) -> None:
     load(tmp_path)
     arguments = ["uncertainty-alone", str(tmp_path / "tiny.toml"), "--seeds", "0,1"]
-    done = CliRunner().invoke(app, [*arguments, "--out", str(out)])
+    done = CliRunner(env={"COLUMNS": "160"}).invoke(app, [*arguments, "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert "tiny seed 1: done before" in done.output
     assert "SPN-CNN" in done.output
