@@ -57,6 +57,7 @@ def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
         (["run", "digits", "--method", "spn"], "did you mean 'spn-cnn'"),
         (["run", "digits", "--acquisition", "bald-ish"], "does not go with 'bald-ish'"),
         (["run", "digits", "--seeds", "a-b"], "give numbers and ranges"),
+        (["run", "digits", "--engine", "rai"], "did you mean 'ray'"),
         (["report", "nothing-here"], "no runs in it"),
         (["protocols", "nope"], "no protocol 'nope'"),
     ],
@@ -67,6 +68,11 @@ def test_errors_are_one_line_and_exit_2(arguments: list[str], message: str, tmp_
     assert done.stderr.startswith("error:")
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_brackets_in_errors_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("scale = 5")
+    assert "[scale.cpu]" in spinal("run", "mine.toml", cwd=tmp_path).stderr
 
 
 def test_listings() -> None:

@@ -208,11 +208,32 @@ def test_the_grid_does_all_and_skips_what_is_done(tmp_path: Path, capsys) -> Non
 
 def test_a_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
     protocol = replace(PROTOCOL, rounds=0)
-    runs = make_runs([protocol], ["random"], [], [0, 1], tmp_path)
-    runs[0].folder.mkdir(parents=True)
-    (runs[0].folder / "rounds.jsonl").write_text("not json")
-    with pytest.raises(SpinalError, match=r"damaged"):
+    runs = make_runs([protocol], ["random"], [], [0, 1, 2], tmp_path)
+    damaged = runs[0].folder / "rounds.jsonl"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("not json")
+    execute(runs[1])
+    (runs[2].folder / "checkpoint").mkdir(parents=True)
+    in_the_way = runs[2].folder / "rounds.jsonl.part"
+    in_the_way.mkdir()
+    with pytest.raises(SpinalError, match="2 of 3 runs failed") as caught:
         run_grid(runs, workers=1)
+    _, first, second = str(caught.value).splitlines()
+    assert first.startswith("  tiny random seed 0: ")
+    assert "damaged" in first
+    assert second.startswith("  tiny random seed 2: IsADirectoryError")
+    assert "Traceback" in (runs[2].folder / "error.txt").read_text()
+    damaged.unlink()
+    in_the_way.rmdir()
+    run_grid(runs, workers=1)
+    assert all(run.is_finished for run in runs)
+
+
+def test_protocols_that_would_share_a_folder_are_refused(tmp_path: Path) -> None:
+    other = replace(PROTOCOL, batch=6)
+    assert len(make_runs([PROTOCOL, PROTOCOL], ["random"], [], [0], tmp_path)) == 1
+    with pytest.raises(SpinalError, match="two different protocols are named 'tiny'"):
+        make_runs([PROTOCOL, other], ["random"], [], [0], tmp_path)
 
 
 def test_combinations_that_make_no_sense_are_refused(tmp_path: Path) -> None:
