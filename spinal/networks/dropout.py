@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import torch
@@ -133,20 +133,30 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
     return DropoutSplit(trunk, _joined(_fixed(tail)))
 
 
-def set_dropout(network: Network, rate: float) -> None:
+def set_dropout(network: Network, rate: float | Sequence[float]) -> None:
     """Change the rate of the last two dropout layers: all that the LeNet has.
 
-    Of its VGG, which has five, the paper tuned these two.
+    Of its VGG, which has five, the paper tuned these two. Several rates are those of all layers,
+    from first to last.
 
     Raises:
-        NetworkError: if there is no dropout layer.
+        NetworkError: if there is no dropout layer, or another number of them.
     """
     _require_dropout(network.modules())
-    for layer in [module for module in network.modules() if isinstance(module, _DROPOUTS)][-2:]:
-        layer.p = rate
+    layers = [module for module in network.modules() if isinstance(module, _DROPOUTS)]
+    if not isinstance(rate, Sequence):
+        layers, rates = layers[-2:], [rate] * len(layers[-2:])
+    elif len(rate) != len(layers):
+        raise NetworkError(f"{len(rate)} dropout rates for {len(layers)} layers: give one for each")
+    elif network.config.get("name", "vgg") != "vgg":
+        raise NetworkError(f"dropout has one rate in {network.config['name']}, not {len(rate)}")
+    else:
+        rates = list(rate)
+    for layer, its_rate in zip(layers, rates, strict=True):
+        layer.p = its_rate
     # The arguments that it is built from again, when it is read from a file.
     if "dropout" in network.config:
-        network.config["dropout"] = rate
+        network.config["dropout"] = rates if isinstance(rate, Sequence) else rate
     if network.config.get("input_dropout"):
         network.config["input_dropout"] = rate
 

@@ -34,8 +34,8 @@ class TrainSettings:
         epochs: passes over the labelled points, but
         min_steps: at least so many steps, and
         max_steps: at most so many.
-        dropout: rate of the network's last two dropout layers, see `set_dropout`; None leaves them
-            as they were built.
+        dropout: rate of the network's last two dropout layers, or the rates of all of them, see
+            `set_dropout`; None leaves them as they were built.
         label_smoothing: share of the target that is spread over all classes.
         augment: ``none``, ``shift`` (by up to an eighth of the sides, the edge repeated) or
             ``shift-flip`` (also left for right, every other time). Images only.
@@ -53,7 +53,7 @@ class TrainSettings:
     epochs: float = 20
     min_steps: int = 200
     max_steps: int = 4000
-    dropout: float | None = None
+    dropout: float | tuple[float, ...] | None = None
     label_smoothing: float = 0.1
     augment: Augment = "none"
     patience: int | None = None
@@ -73,7 +73,8 @@ class TrainSettings:
             raise NetworkError(
                 "batch_size and check_every must be positive, and min_steps at most max_steps"
             )
-        if self.dropout is not None and not 0 <= self.dropout < 1:
+        rates = self.dropout if isinstance(self.dropout, tuple) else (self.dropout,)
+        if not all(rate is None or 0 <= rate < 1 for rate in rates):
             raise NetworkError(f"dropout is a rate from 0 to below 1, not {self.dropout}")
 
     def steps(self, labels: int) -> int:

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from spinal.networks import (
     Network,
     NetworkError,
+    TrainSettings,
     build_network,
     lenet,
     load,
     save,
     set_dropout,
     split_at_dropout,
+    train,
 )
 from spinal.networks.dropout import DroppedLinear, FixedDropout
 from tests.networks.test_wrapping import residual
@@ -214,3 +216,22 @@ def test_a_rate_that_was_set_is_that_of_a_network_built_with_it(name: str, tmp_p
     assert rates(network)[-2:] == [0.15, 0.15][: len(before)]
     save(network, tmp_path / "kept")
     assert rates(load(tmp_path / "kept")) == rates(network)
+
+
+def test_rates_of_all_layers(tmp_path: Path) -> None:
+    def rates(network: nn.Module) -> list[float]:
+        return [m.p for m in network.modules() if isinstance(m, nn.Dropout)]
+
+    network = build_network("vgg", (8, 8, 1), 5, width=0.1)
+    assert rates(network) == [0.2, 0.3, 0.4, 0.5, 0.5]
+    settings = TrainSettings(dropout=(0.0, 0.1, 0.2, 0.3, 0.4), min_steps=1, max_steps=1)
+    train(network, np.zeros((2, 8, 8, 1), np.uint8), np.arange(2), settings)
+    assert rates(network) == [0.0, 0.1, 0.2, 0.3, 0.4]
+    save(network, tmp_path / "kept")
+    assert rates(load(tmp_path / "kept")) == rates(network)
+    with pytest.raises(NetworkError, match="2 dropout rates for 5 layers"):
+        set_dropout(network, (0.1, 0.2))
+    with pytest.raises(NetworkError, match="one rate in lenet"):
+        set_dropout(build_network("lenet", (8, 8, 1), 5), (0.1, 0.2))
+    with pytest.raises(NetworkError, match="from 0 to below 1"):
+        TrainSettings(dropout=(0.1, 1.0))
