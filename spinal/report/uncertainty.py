@@ -154,20 +154,35 @@ def _densities(seeds: Sequence[StoredSeed]) -> Drawing:
         figure = new_figure(9.6, 3.2)
         panels = figure.subplots(1, len(METHODS), sharex=True, sharey=True)
         for axes, method in zip(panels, METHODS, strict=True):
-            _density_panel(axes, seeds, method)
-        panels[0].set_ylabel("density")
+            _density_panel(axes, seeds, method, named=axes is panels[0])
+        room = 1.12 * panels[0].get_ylim()[1]  # for names
+        panels[0].set(ylabel="density", ylim=(0, room))
+        panels[0].margins(x=0)
         figure.supxlabel("entropy (nats)", fontsize=10)
     return Drawing("densities", caption, figure)
 
 
-def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str) -> None:
+def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: bool) -> None:
+    """Both densities of a method; ``named``: say beside them which is which."""
     colour = look(method).colour
-    x, d_inside = _density(_histogram(seeds, method, "inside"), seeds[0])
-    _, d_outside = _density(_histogram(seeds, method, "outside"), seeds[0])
-    axes.fill_between(x, d_outside, color=colour, alpha=0.25, lw=0)
-    axes.plot(x, d_outside, color=colour, lw=1.6)
-    axes.plot(x, d_inside, color=INK, lw=1.2)
+    x, inside = _density(_histogram(seeds, method, "inside"), seeds[0])
+    _, outside = _density(_histogram(seeds, method, "outside"), seeds[0])
+    axes.fill_between(x, outside, color=colour, alpha=0.25, lw=0)
+    axes.plot(x, outside, color=colour, lw=1.6)
+    axes.plot(x, inside, color=INK, lw=1.2)
+    area = _values(seeds, method, lambda part: part["scores"]["entropy"]["auroc"]).mean()
     axes.set_title(title(method), loc="left", color=colour)
+    axes.set_title(f"AUROC {area:.3f}", loc="right", fontsize=9)
+    if named:
+        highest = (inside.argmax(), (outside - inside).argmax())
+        for name, density, at, ink in zip(
+            _names(seeds[0]), (inside, outside), highest, (INK, colour), strict=True
+        ):
+            side = "left" if at < len(x) / 2 else "right"
+            axes.annotate(
+                name, (x[at], density[at]), (4 if side == "left" else -4, 3), ha=side, color=ink,
+                textcoords="offset points", fontsize=9,
+            )  # fmt: skip
 
 
 def _density(counts: NDArray, measurement: StoredSeed) -> tuple[NDArray, NDArray]:
@@ -186,7 +201,7 @@ def _roc(seeds: Sequence[StoredSeed]) -> Drawing:
         "(lines) and of the SPN's log-density (dashes). On the diagonal, a score says nothing."
     )
     with mpl.rc_context(STYLE):
-        figure = new_figure(6.4, 4.2)
+        figure = new_figure(7.2, 4.0)
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
         for place, (method, score, dashes, name) in enumerate(_curves()):
@@ -194,9 +209,9 @@ def _roc(seeds: Sequence[StoredSeed]) -> Drawing:
             areas = [_part(seed, method)["scores"][score]["auroc"] for seed in seeds]
             colour = look(method).colour
             axes.plot(RATES, np.mean(curves, axis=0), color=colour, ls=dashes, lw=1.6)
-            text = f"{name}  {np.mean(areas):.3f}"
-            axes.text(0.99, 0.34 - 0.075 * place, text, color=colour, ha="right", fontsize=9)
-        axes.text(0.99, 0.42, "area under the curve", ha="right", fontsize=9)
+            text = f"{np.mean(areas):.3f}  {name}"
+            axes.text(1.04, 0.6 - 0.08 * place, text, color=colour, fontsize=9)
+        axes.text(1.04, 0.69, "area under the curve", fontsize=9)
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=f"{inside} called outside")
         axes.set_ylabel(f"{outside} called outside")
     return Drawing("roc", caption, figure)
