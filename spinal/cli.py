@@ -143,10 +143,14 @@ def run(
     same spinal, and share the folder of the runs.
     """
     methods = method or ["spn-cnn"]
-    _run(
-        protocols, methods, acquisition or [], seeds, out, workers, rounds, data_dir, engine,
-        address,
-    )  # fmt: skip
+    try:
+        _run(
+            protocols, methods, acquisition or [], seeds, out, workers, rounds, data_dir, engine,
+            address,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        Console().print("stopped; the same command goes on", highlight=False)
+        raise
     Console().print(f"runs in {out}; now: spinal report {out}", highlight=False)
 
 
