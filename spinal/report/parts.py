@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -40,23 +40,41 @@ class Table:
         return "\n".join([*rows, "", self.caption, ""])
 
     def to_latex(self) -> str:
-        """For papers: needs booktabs."""
+        """For papers: needs booktabs and graphicx, and longtable for what takes several pages.
+
+        A table that is wider than the text is made smaller, as far as can be.
+        """
         align = "".join("l" if i < self.words else "r" for i in range(self.shown.shape[1]))
-        head = " & ".join(_latex(str(c)) for c in self.shown.columns)
-        body = [" & ".join(map(_latex, row)) + r" \\" for row in self._cells()]
-        lines = [
-            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.caption)}}}",
-            rf"\begin{{tabular}}{{{align}}}", r"\toprule", head + r" \\", r"\midrule", *body,
-            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
-        ]  # fmt: skip
+        caption = rf"\caption{{{_latex(self.caption)}}}"
+        head = [r"\toprule", _latex_row(map(str, self.shown.columns)), r"\midrule"]
+        body = [*map(_latex_row, self._cells()), r"\bottomrule"]
+        if len(self.shown) > _LONG:
+            lines = [
+                r"{\scriptsize\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{align}}}",
+                rf"{caption} \\", *head, r"\endfirsthead", *head, r"\endhead", *body,
+                r"\end{longtable}}", "",
+            ]  # fmt: skip
+        else:
+            lines = [
+                r"\begin{table}", r"\centering", caption,
+                r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+                rf"\begin{{tabular}}{{{align}}}", *head, *body, r"\end{tabular}}", r"\end{table}",
+                "",
+            ]  # fmt: skip
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """For the page; a cell that repeats the one above it, in a column of words, is empty."""
+        """For the page; a cell that repeats the one above it, in a column of words, is empty.
+
+        Rows that share the first of several words are a group, which is not torn apart in print.
+        """
         head = "".join(f"<th{self._class(i)}>{escape(str(c))}</th>"
                        for i, c in enumerate(self.shown.columns))  # fmt: skip
-        body, above = [], [""] * self.shown.shape[1]
+        body: list[str] = []
+        above = [""] * self.shown.shape[1]
         for row in self._cells():
+            if body and self.words > 1 and row[0] != above[0]:
+                body.append("</tbody><tbody>")
             cells = []
             for i, cell in enumerate(row):
                 again = i < self.words - 1 and row[: i + 1] == above[: i + 1]
@@ -67,9 +85,9 @@ class Table:
             f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n'
             f"<tbody>\n{chr(10).join(body)}\n</tbody></table></div>"
         )
-        if len(body) <= _LONG:
+        if len(self.shown) <= _LONG:
             return table
-        return f"<details><summary>{len(body)} rows</summary>\n{table}</details>"
+        return f"<details><summary>{len(self.shown)} rows</summary>\n{table}</details>"
 
     def _cells(self) -> list[list[str]]:
         return [[str(cell) for cell in row] for row in self.shown.to_numpy().tolist()]
@@ -96,14 +114,19 @@ class Section:
     parts: Sequence[Table | Drawing] = field(default_factory=tuple)
 
 
-#: Tables with more rows than this are folded on the page; in print they are open.
+#: Tables with more rows than this are folded on the page; in print they are open, and may break.
 _LONG = 40
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "±": r"$\pm$", "−": r"$-$", "–": "--",
+    "<": "$<$", ">": "$>$", "|": "$|$", "[": "{[}", "±": r"$\pm$", "×": r"$\times$", "−": "$-$",
+    "–": "--", "’": "'",
 }  # fmt: skip
 
 
 def _latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
