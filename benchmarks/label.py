@@ -31,11 +31,12 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from spinal import ActiveLearner, Pool, load_dataset
+from spinal import Pool, load_dataset
 from spinal.files import write_text
 from spinal.label.cli import Page
 from spinal.label.export import load_classifier
-from spinal.label.project import Project, open_project
+from spinal.label.project import Project, ProjectSettings, open_project
+from spinal.label.rounds import make_learner
 from spinal.label.simulate import Person, Session
 from spinal.pretrained import FeatureCache, load_backbone
 
@@ -215,7 +216,7 @@ def refit(
     seed: int,
 ) -> float:
     """Accuracy of spinal's learner on these labels."""
-    learner = ActiveLearner(Pool(*pool), "dense", seed=seed)
+    learner = make_learner(Pool(*pool), ProjectSettings(tuple(pool[1])), seed)
     learner.tell(rows, labels)
     learner.fit()
     return float((learner.predict(test.features) == test.labels).mean())

@@ -6,6 +6,7 @@ say the same as the learner. That module is what is saved, what predicts, and wh
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Sequence
@@ -22,10 +23,12 @@ from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label import standalone
 from spinal.networks import Network, compute_features
-from spinal.pretrained import Backbone, load_backbone
+from spinal.pretrained import Backbone, cut_last_layer, load_backbone
 from spinal.pretrained.catalogue import is_own_code
 
 FILE = "classifier.safetensors"
+#: Beside it: the weights of a backbone that was trained, too.
+TRUNK = "trunk.safetensors"
 #: How far probabilities may be from those of the learner, or of another runtime.
 TOLERANCE = 1e-4
 
@@ -75,6 +78,44 @@ class ImageClassifier:
         _check_equal(classifier.predict(features)[0], expected, "the model")
         return classifier
 
+    @classmethod
+    def restate_whole(
+        cls, network: Network, circuit: Circuit, classes: Sequence[str], like: Backbone | str
+    ) -> ImageClassifier:
+        """The classifier of a learner whose whole network was trained, on images.
+
+        All of the network but its last layer becomes the backbone, with weights of its own.
+
+        Args:
+            network: see `spinal.pretrained.trained`.
+            circuit: on its features.
+            classes: their names.
+            like: the backbone that was fine-tuned, or the name of what was trained from scratch.
+        """
+        trunk, weight, bias = cut_last_layer(copy.deepcopy(network).cpu())
+        size = int((network.preprocess.input_shape or (0,))[0])
+        if isinstance(like, str):
+            backbone = Backbone(f"{like}={TRUNK}", trunk, size)
+        else:
+            name = f"{like.name.partition('=')[0]}={TRUNK}"
+            backbone = Backbone(name, trunk, size, resample=like.resample, source=like.source)
+        features = weight.size(1)
+        tensors = {
+            "mean": torch.zeros(features), "std": torch.ones(features),
+            "dense": weight.contiguous(), "bias": bias.contiguous(), **restated(circuit),
+        }  # fmt: skip
+        classifier = cls(backbone, standalone.Classifier(tensors, classes, _described(backbone)))
+        images = np.random.default_rng(0).integers(0, 256, (8, size, size, 3), np.uint8)
+        with torch.no_grad():
+            expected = circuit.log_posterior(compute_features(network, images)).exp().numpy()
+        _check_equal(classifier.predict(backbone.embed(images))[0], expected, "the model")
+        return classifier
+
+    @property
+    def has_own_trunk(self) -> bool:
+        """Whether the backbone was trained, too."""
+        return self.backbone.name.endswith(f"={TRUNK}")
+
     def predict(
         self, features: Points | NDArray
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -90,9 +131,16 @@ class ImageClassifier:
         return np.concatenate(probabilities), np.concatenate(densities)
 
     def save(self, path: str | Path) -> None:
-        """Write one safetensors file: there whole, or not at all. The backbone is only named."""
+        """Write a safetensors file: there whole, or not at all.
+
+        The backbone is only named, unless it was trained, too: then its weights are in a second
+        file in the same folder, `TRUNK`.
+        """
+        path = Path(path)
+        if self.has_own_trunk:
+            self.backbone.save_weights(path.with_name(TRUNK))
         header = {"classes": list(self.classes), "backbone": self.module.backbone}
-        write_tensors(Path(path), self.module.tensors(), standalone.FORMAT, header)
+        write_tensors(path, self.module.tensors(), standalone.FORMAT, header)
 
     @classmethod
     def load(cls, path: str | Path, backbone: Backbone | None = None) -> ImageClassifier:
@@ -113,6 +161,8 @@ class ImageClassifier:
         if backbone is None:
             if is_own_code(name):
                 raise SpinalError(f"{path} is for features by {name}: load and give that backbone")
+            if name.endswith(f"={TRUNK}"):
+                name = name.removesuffix(TRUNK) + str(path.with_name(TRUNK))
             backbone = load_backbone(name)
         if backbone.fingerprint != fingerprint:
             raise SpinalError(

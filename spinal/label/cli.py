@@ -39,6 +39,14 @@ def label(
         str | None,
         typer.Option(help="What the model sees of an image. [default: efficientnet-lite0]"),
     ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="What is trained: `dense`, a layer on the features; or, with many labels, a whole "
+            "network: `fine-tuned`, that behind the features; `lenet` or `vgg`, from scratch. "
+            "[default: dense]"
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; others than this machine need a token.")
     ] = "127.0.0.1",
@@ -69,8 +77,9 @@ def label(
 
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     opened = open_project(
-        folder, project, classes=names, budget=budget, features=features, seed=seed
-    )
+        folder, project, classes=names, budget=budget, features=features, network=network,
+        seed=seed,
+    )  # fmt: skip
     try:
         with FileLock(opened.home / "lock", timeout=0):
             joined = opened.scan()
@@ -79,6 +88,7 @@ def label(
                 raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
             console = Console(stderr=True, highlight=False, soft_wrap=True)
             console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
+            _introduce(opened, console)
             with Page(opened, host, port) as page:
                 if simulate is not None:
                     _simulate(page, simulate, mistakes, pace, console)
@@ -91,6 +101,18 @@ def label(
         ) from None
     finally:
         opened.close()
+
+
+def _introduce(project: Project, console: Console) -> None:
+    """Say what is trained, and warn if the labels, as planned, are too few for it."""
+    settings = project.settings
+    console.print(f"model: {settings.describe_model()}", markup=False)
+    progress = project.store.progress()
+    labels = progress["labelled"] - progress["held_out"]
+    planned = int((settings.budget or 0) * (1 - settings.holdout))
+    if warning := settings.warning(max(labels, planned)):
+        console.print("[bold yellow]warning:[/]", end=" ")
+        console.print(warning, markup=False)
 
 
 class Page:
@@ -173,8 +195,8 @@ def _listen(host: str, port: int) -> socket.socket:
     """A socket that listens, or an error that says what to do."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # With the protocol named, asyncio sends at once (TCP_NODELAY); without, a reply in two parts
-        # would wait 40 ms for the other side to acknowledge the first.
+        # With the protocol named, asyncio sends at once (TCP_NODELAY). Without, the second part of
+        # a reply would wait 40 ms for the other side to acknowledge the first.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from spinal import networks
 from spinal.circuits import Circuit
 from spinal.data import Skipped
-from spinal.errors import DataError, SpinalError, suggestion
+from spinal.errors import DataError, FileFormatError, SpinalError, suggestion
 from spinal.files import write_text
 from spinal.label import standalone
-from spinal.label.classifier import FILE, ImageClassifier
+from spinal.label.classifier import FILE, TRUNK, ImageClassifier
 from spinal.label.formats import FORMATS, Labels
+from spinal.label.kinds import parse_network
 from spinal.label.project import Project, find_images
-from spinal.pretrained import FeatureCache, load_backbone
+from spinal.networks import NetworkError
+from spinal.pretrained import FeatureCache, build_fine_tuned, load_backbone
 
 Progress = Callable[[int, int], None]
 
@@ -100,6 +103,8 @@ def export_model(project: Project, folder: Path) -> list[Path]:
     classifier = load_classifier(project)
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in (FILE, "standalone.py", "classifier.onnx")]
+    if classifier.has_own_trunk:
+        written.append(folder / TRUNK)
     classifier.save(written[0])
     write_text(written[1], Path(standalone.__file__).read_text(encoding="utf-8"))
     classifier.to_onnx(written[2])
@@ -143,26 +148,54 @@ def load_classifier(project: Project) -> ImageClassifier:
             f"{project.home}: holds no model yet: one is made once "
             f"{project.settings.first_answers} images are labelled (spinal label {project.folder})"
         )
-    network = networks.load(folder / "network.safetensors")
     circuit = Circuit.load(folder / "spn.safetensors")
     # Classes that were added since the last fit come last.
     classes = project.settings.classes[: circuit.classes]
-    backbone = load_backbone(project.settings.features)
-    return ImageClassifier.restate(network, circuit, classes, backbone)
+    try:
+        return _restated(project, circuit, classes)
+    except (FileFormatError, NetworkError) as error:
+        raise SpinalError(
+            f"{project.home}: its model is not {project.settings.describe_model()} ({error}); "
+            f"spinal label {project.folder} makes it anew"
+        ) from error
+
+
+def _restated(project: Project, circuit: Circuit, classes: Sequence[str]) -> ImageClassifier:
+    """The classifier of the network that is kept, and a circuit on it."""
+    file = project.model_folder / "network.safetensors"
+    name, kind, _ = parse_network(project.settings.network)
+    if name == "fine-tuned":
+        backbone = load_backbone(project.settings.features)
+        network = build_fine_tuned(backbone, circuit.classes)
+        networks.load_weights(network, file)
+        return ImageClassifier.restate_whole(network.eval(), circuit, classes, backbone)
+    network = networks.load(file)
+    if network.config["name"] != name:
+        raise FileFormatError(f"{file}: holds a {network.config['name']}")
+    if kind is None:
+        backbone = load_backbone(project.settings.features)
+        return ImageClassifier.restate(network, circuit, classes, backbone)
+    like = project.settings.network.removesuffix(f"@{kind.size}")
+    return ImageClassifier.restate_whole(network, circuit, classes, like)
 
 
 def predict(
     project: Project, paths: Sequence[Path], on_progress: Progress | None = None
 ) -> Predictions:
-    """Predict image files, of the project or not; their features are kept in the project."""
+    """Predict image files, of the project or not.
+
+    Their features are kept in the project, unless the next fit would make them worthless.
+    """
     classifier = load_classifier(project)
-    cache = FeatureCache(project.features_folder, classifier.backbone)
-    try:
-        skipped = cache.compute(paths, on_progress)
-        points, there = cache.points(paths)
-        probabilities, log_density = classifier.predict(points)
-    finally:
-        cache.close()
+    with tempfile.TemporaryDirectory() as passing:
+        place = Path(passing) if classifier.has_own_trunk else project.features_folder
+        cache = FeatureCache(place, classifier.backbone)
+        try:
+            skipped = cache.compute(paths, on_progress)
+            points, there = cache.points(paths)
+            probabilities, log_density = classifier.predict(points)
+        finally:
+            cache.close()
     read = [path for path, known in zip(paths, there, strict=True) if known]
     return Predictions(read, classifier.classes, probabilities, log_density, skipped)
 

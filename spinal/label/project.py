@@ -12,6 +12,7 @@ from typing import Any
 from spinal.data.images import SUFFIXES
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.files import write_text
+from spinal.label.kinds import Kind, describe_network, parse_network, warn_of_few_labels
 from spinal.label.pictures import locate
 from spinal.label.pictures import problem as find_problem
 from spinal.label.store import Store
@@ -28,7 +29,9 @@ class ProjectSettings:
 
     Attributes:
         classes: their names, in the order of the keys.
-        features: which backbone's features are learnt on; see `spinal.pretrained`.
+        features: which backbone's features are learnt on; see `spinal.pretrained`. Where a whole
+            network is trained, first questions and likely mistakes still go by them.
+        network: what is trained; see `spinal.label.kinds`.
         budget: how many answers are planned; None for no plan.
         holdout: share of the answers that is kept for testing.
         first: answers before the model takes over from coverage; 0: three for each class, at
@@ -41,6 +44,7 @@ class ProjectSettings:
 
     classes: tuple[str, ...]
     features: str = "efficientnet-lite0"
+    network: str = "dense"
     budget: int | None = None
     holdout: float = 0.15
     first: int = 0
@@ -62,11 +66,25 @@ class ProjectSettings:
             raise SpinalError(f"a share of {self.holdout} for testing: give one from 0 to 0.9")
         if self.batch < 1 or (self.budget is not None and self.budget < 1):
             raise SpinalError("batch and budget must be 1 or more")
+        parse_network(self.network)
 
     @property
     def first_answers(self) -> int:
         """Answers before the model takes over."""
         return self.first or max(10, 3 * len(self.classes))
+
+    @property
+    def kind(self) -> Kind | None:
+        """How a whole network is trained; None for a dense layer on features."""
+        return parse_network(self.network)[1]
+
+    def describe_model(self) -> str:
+        """What is in use, for people."""
+        return describe_network(self.network, self.features)
+
+    def warning(self, labels: int) -> str | None:
+        """What to say if these are too few labels for the network; None if they are enough."""
+        return warn_of_few_labels(self.network, len(self.classes), labels)
 
 
 class Project:
@@ -150,6 +168,7 @@ def open_project(
     classes: tuple[str, ...] | None = None,
     budget: int | None = None,
     features: str | None = None,
+    network: str | None = None,
     seed: int | None = None,
 ) -> Project:
     """Open the project of a folder of images, or make one if classes are given.
@@ -159,7 +178,8 @@ def open_project(
         home: the project folder; by default ``.spinal`` in the folder of images.
         classes: their names. For a project that exists: more may be added, none taken away.
         budget: how many answers are planned; as it was, if not given. So for
-        features: see `spinal.pretrained`, and
+        features: see `spinal.pretrained`,
+        network: see `spinal.label.kinds`, and
         seed: which cannot be changed later.
 
     Raises:
@@ -172,7 +192,10 @@ def open_project(
         home = place if (place / "project.json").is_file() else place / HOME
     home = Path(home).expanduser().absolute()
     file = home / "project.json"
-    given = {"classes": classes, "budget": budget, "features": features, "seed": seed}
+    given = {
+        "classes": classes, "budget": budget, "features": features, "network": network,
+        "seed": seed,
+    }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     old: ProjectSettings | None = None
     if file.is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +17,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
-from spinal.data import UNLABELLED, Points, Pool, iter_batches
+from spinal.acquisition.scores import max_entropy
+from spinal.data import UNLABELLED, Points, Pool
+from spinal.label.kinds import parse_network
 from spinal.label.project import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
+from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
+from spinal.posteriors import View
+from spinal.pretrained import Backbone, build_fine_tuned, build_from_scratch
 
 #: Images, drawn at random, among which first questions, and later ones, are looked for.
 FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
@@ -27,6 +33,12 @@ FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
 NEW = 0.05
 FOLDS = 5
 _BATCH = 8192
+#: On pretrained features, dropout of inputs and no smoothing of labels: from 100 and 255 labels of
+#: CIFAR-10, 5 in 100 of them wrong, 5 and 3 points better than what is best on images.
+DENSE, INPUT_DROPOUT = TrainSettings(label_smoothing=0.0), 0.5
+#: How whole networks are trained: what was pretrained, more gently.
+SCRATCH = TrainSettings(augment="shift")
+FINE_TUNED = TrainSettings(augment="shift", learning_rate=3e-4, epochs=10, min_steps=100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +51,8 @@ class Snapshot:
         labels: classes, ``[N]``; -1 where there is none.
         holdout: which are kept for testing, ``[N]``.
         open: which may be asked: no label, no skip, ``[N]``.
+        pictures: the images themselves, uint8 ``[N, S, S, 3]``, for a network that is trained on
+            them; None if a dense layer is, on the features.
     """
 
     images: NDArray[np.int64]
@@ -46,6 +60,7 @@ class Snapshot:
     labels: NDArray[np.int64]
     holdout: NDArray[np.bool_]
     open: NDArray[np.bool_]
+    pictures: Points | None = None
 
     @property
     def training(self) -> NDArray[np.int64]:
@@ -72,8 +87,9 @@ class Round:
         trained_on: number of labels.
         tested_on: number of labels kept for testing,
         correct: and how many of them were predicted rightly.
-        probs: class probabilities of all images, ``[N, C]``.
-        log_density: how usual they are, ``[N]``.
+        images: numbers of the M images that it looked at, ascending, ``[M]``.
+        probs: class probabilities of these, ``[M, C]``.
+        log_density: how usual they are, ``[M]``.
         seconds: of the fit.
     """
 
@@ -81,6 +97,7 @@ class Round:
     trained_on: int
     tested_on: int
     correct: int
+    images: NDArray[np.int64]
     probs: NDArray[np.float32]
     log_density: NDArray[np.float32]
     seconds: float
@@ -121,7 +138,13 @@ def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, st
 
 
 def fit(
-    snapshot: Snapshot, settings: ProjectSettings, round: int, n: int, keep: Path | None = None
+    snapshot: Snapshot,
+    settings: ProjectSettings,
+    round: int,
+    n: int,
+    keep: Path | None = None,
+    backbone: Backbone | None = None,
+    on_step: Callable[[str, int, int], None] | None = None,
 ) -> Round:
     """Fit a learner to the training labels, ask it for ``n`` questions, and what it believes.
 
@@ -131,16 +154,21 @@ def fit(
         round: its number: chance differs from round to round.
         n: how many questions.
         keep: folder to keep the learner in.
+        backbone: what features are computed by; needed if it is fine-tuned.
+        on_step: see `spinal.learner.ActiveLearner.fit`.
     """
     began = time.perf_counter()
-    rows = snapshot.training
-    pool = Pool(snapshot.points, settings.classes, np.union1d(rows, snapshot.askable))
-    learner = ActiveLearner(
-        pool, "dense", settings.method, settings.acquisition,
-        derived_seed(settings.seed, round), candidates=CANDIDATES,
-    )  # fmt: skip
-    learner.tell(rows, snapshot.labels[rows])
-    learner.fit()
+    seed = derived_seed(settings.seed, round)
+    known, askable = snapshot.training, snapshot.askable
+    looked_at = np.arange(len(snapshot.images))
+    if settings.kind is not None:  # all goes through the whole network: not all images, then
+        askable = _draw(askable, settings.kind.candidates, seed)
+        looked_at = np.union1d(np.union1d(known, snapshot.testing), askable)
+    points = snapshot.points if snapshot.pictures is None else snapshot.pictures
+    pool = Pool(points, settings.classes, np.union1d(known, askable))
+    learner = make_learner(pool, settings, seed, backbone)
+    learner.tell(known, snapshot.labels[known])
+    learner.fit(on_step=on_step)
     seconds = time.perf_counter() - began
     try:
         picks = learner.ask(n)
@@ -148,15 +176,44 @@ def fit(
         picks = np.empty(0, np.int64)
     if keep is not None:
         learner.save(keep)
-    probs, log_density = _assess(learner, snapshot.points)
+    probs, log_density = _assess(learner, points, looked_at)
     rare = np.quantile(log_density, NEW)
     tested = snapshot.testing
-    right = probs[tested].argmax(1) == snapshot.labels[tested]
-    reasons = np.where(log_density[picks] <= rare, "new", "uncertain")
+    right = probs[np.searchsorted(looked_at, tested)].argmax(1) == snapshot.labels[tested]
+    new = log_density[np.searchsorted(looked_at, picks)] <= rare
+    reasons = np.where(new, "new", "uncertain")
     return Round(
         list(zip(snapshot.images[picks].tolist(), reasons.tolist(), strict=True)),
-        len(rows), len(tested), int(right.sum()), probs, log_density, seconds,
+        len(known), len(tested), int(right.sum()), snapshot.images[looked_at], probs, log_density,
+        seconds,
     )  # fmt: skip
+
+
+def make_learner(
+    pool: Pool, settings: ProjectSettings, seed: int, backbone: Backbone | None = None
+) -> ActiveLearner:
+    """The learner of a project, on features or on images; see `spinal.label.kinds`."""
+    name, kind, size = parse_network(settings.network)
+    classes, training = len(settings.classes), SCRATCH
+    if kind is None:
+        width, training = pool.points.shape[1:], DENSE
+        network = build_network("dense", width, classes, input_dropout=INPUT_DROPOUT, seed=seed)
+    elif name == "fine-tuned":
+        assert backbone is not None
+        network, training = build_fine_tuned(backbone, classes, seed=seed), FINE_TUNED
+    else:
+        network = build_from_scratch(name, size, classes, seed=seed)
+    return ActiveLearner(
+        pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
+        training=training,
+    )  # fmt: skip
+
+
+def _draw(rows: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
+    """At most ``n`` of the rows, by chance, in order."""
+    if len(rows) <= n:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, n, replace=False))
 
 
 def check_labels(
@@ -189,15 +246,21 @@ def check_labels(
 
 
 def _assess(
-    learner: ActiveLearner, points: Points
+    learner: ActiveLearner, points: Points, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Class probabilities ``[N, C]`` and log-densities ``[N]`` of all points, in batches."""
+    """Class probabilities ``[M, C]`` and log-densities ``[M]`` of some points, in batches."""
     probs, density = [], []
-    for batch in iter_batches(points, np.arange(len(points)), _BATCH):
-        probs.append(learner.predict_proba(batch))
-        scores = learner.score(batch)
-        # Without a density, sure points count as usual.
-        density.append(scores.get("log_density", -scores["uncertainty"]))
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        view = View(
+            learner.network, points, batch, compute_features(learner.network, points, batch)
+        )
+        log_probs_N_K_C = learner.posterior.log_probs(view, samples=False)
+        probs.append(log_probs_N_K_C.exp().mean(1).numpy())
+        found = learner.posterior.log_density(view)
+        if found is None:  # without a density, sure points count as usual
+            found = -max_entropy(log_probs_N_K_C)
+        density.append(found.numpy())
     return np.concatenate(probs), np.concatenate(density).astype(np.float32)
 
 

@@ -179,18 +179,20 @@ class Server:
         person = request.query_params.get("person", "")
         last = self.store.last_answer(person)
         keys = class_keys(settings.classes)
+        progress = self.store.progress()
         return JSONResponse(
             {
                 "name": self.project.folder.name,
                 "classes": [
                     {"name": name, "keys": keys[i]} for i, name in enumerate(settings.classes)
                 ],
-                "features": settings.features,
+                "model": settings.describe_model(),
+                "warning": settings.warning(progress["labelled"] - progress["held_out"]),
                 "budget": settings.budget,
                 "holdout": settings.holdout,
                 "person": _user() if self.rules.token is None else "",
                 "people": self.store.people(),
-                "progress": self.store.progress(),
+                "progress": progress,
                 "last": last and last["token"],
                 "rounds": [dict(row) for row in self.store.rounds()],
                 "worker": self.supervisor.status if self.supervisor else {"state": "off"},

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from spinal.data import UNLABELLED
 from spinal.errors import SpinalError
 from spinal.label import rounds
 from spinal.label.beliefs import Beliefs
+from spinal.label.kinds import parse_network
 from spinal.label.project import Project, open_project
-from spinal.pretrained import FeatureCache, load_backbone
+from spinal.pretrained import Backbone, FeatureCache, RawImages, load_backbone
 from spinal.pretrained.vectors import StoredVectors
 
 #: Features of so many images, or of all, are enough to choose first questions from.
@@ -52,11 +54,12 @@ class Worker:
         self.project, self.store, self.say = project, project.store, say
         self.settings = project.settings
         self._root = project.folder.resolve()
-        self.cache = FeatureCache(
-            project.features_folder, load_backbone(self.settings.features), threads=1
-        )
+        self.backbone = load_backbone(self.settings.features)
+        self.cache = FeatureCache(project.features_folder, self.backbone, threads=1)
+        self.pictures = self._open_pictures(self.backbone)
         self.woken = threading.Event()
         self._places: dict[int, int] = {}  # number of an image -> row of its features
+        self._picture_places: dict[int, int] = {}  # the same, in `pictures`
         self._missing: list[tuple[int, str]] = []  # images without features, in random order
         self._fitted: dict[int, int] = {}  # what the last fit was told: image -> class
         self._checked: dict[int, int] = {}  # the same of the last check of labels
@@ -65,6 +68,14 @@ class Worker:
         self._next_scan = 0.0
         self._last_answer = time.monotonic()
         self._last_change = self._fitted_at = (0, 0)
+
+    def _open_pictures(self, backbone: Backbone) -> FeatureCache | None:
+        """Where small copies of the images are kept, if a network is trained on them."""
+        _, kind, size = parse_network(self.settings.network)
+        if kind is None:
+            return None
+        raw = RawImages(size) if size else RawImages(backbone.size, backbone.resample)
+        return FeatureCache(self.project.features_folder, raw, threads=1)
 
     def step(self) -> bool:
         """Do what is most urgent; False if there is nothing to do."""
@@ -111,9 +122,12 @@ class Worker:
         self._missing = [left[i] for i in order]
 
     def _note_features(self, images: list[tuple[int, str]]) -> None:
-        points, there = self.cache.points([self._root / path for _, path in images])
-        found = [number for (number, _), known in zip(images, there, strict=True) if known]
-        self._places.update(zip(found, points.places.tolist(), strict=True))
+        places = _places(self.cache, self._root, images)
+        if self.pictures is not None:
+            found = _places(self.pictures, self._root, images)
+            self._picture_places |= found
+            places = {number: place for number, place in places.items() if number in found}
+        self._places |= places
 
     def _compute_features(self) -> None:
         """Of a few images more, those first that have an answer."""
@@ -133,6 +147,8 @@ class Worker:
             ),
             should_stop=self._fit_is_due,
         )
+        if self.pictures is not None:
+            skipped += self.pictures.compute(paths, should_stop=self._fit_is_due)
         self.store.set_problems([(paths[each.path], each.reason) for each in skipped])
         self._note_features(chunk)
         refused |= {paths[each.path] for each in skipped}
@@ -159,6 +175,11 @@ class Worker:
         number = {name: i for i, name in enumerate(self.settings.classes)}
         rows = [row for row in self.store.images() if row["id"] in self._places]
         places = np.array([self._places[row["id"]] for row in rows], np.int64)
+        pictures = None
+        if self.pictures is not None:
+            at = np.array([self._picture_places[row["id"]] for row in rows], np.int64)
+            side = self.pictures.backbone.size
+            pictures = StoredVectors(self.pictures.vectors, at, (side, side, 3))
         labels = [UNLABELLED if r["label"] is None else number[r["label"]] for r in rows]
 
         def flags(name: str) -> NDArray[np.bool_]:
@@ -171,6 +192,7 @@ class Worker:
             np.array(labels, np.int64),
             flags("holdout"),
             ~shut,
+            pictures,
         )
 
     # Questions
@@ -211,13 +233,14 @@ class Worker:
         snapshot = self._snapshot()
         number = self.store.last_round() + 1
         found = rounds.fit(
-            snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder
-        )
+            snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder,
+            self.backbone, self._say_step if self.settings.kind else None,
+        )  # fmt: skip
         checked, probs = np.empty(0, np.int64), np.empty((0, found.probs.shape[1]), np.float32)
         if self._beliefs is not None:  # until they are checked again
             checked, probs = self._beliefs.checked, self._beliefs.checked_probs
         self._beliefs = Beliefs(
-            number, snapshot.images, found.probs, found.log_density, checked, probs
+            number, found.images, found.probs, found.log_density, checked, probs
         )
         self._beliefs.save(self.project.beliefs_file)
         self.store.add_round(
@@ -226,6 +249,10 @@ class Worker:
         self.store.questions.hand_over(number, found.queue)
         self._fitted, self._fitted_at = labels, change
         self.say({"state": "fitted"})
+
+    def _say_step(self, _: str, step: int, steps: int) -> None:
+        if step % 10 == 0 or step == steps:
+            self.say({"state": "fitting", "done": step, "total": steps})
 
     def _check_labels(self) -> None:
         assert self._beliefs is not None
@@ -237,6 +264,13 @@ class Worker:
         self._beliefs = Beliefs(**known)
         self._beliefs.save(self.project.beliefs_file)
         self._checked = labels
+
+
+def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:
+    """The rows of those images, by number, that are in a cache."""
+    points, there = cache.points([root / path for _, path in images])
+    found = [number for (number, _), known in zip(images, there, strict=True) if known]
+    return dict(zip(found, points.places.tolist(), strict=True))
 
 
 def main(home: str) -> None:

@@ -1,9 +1,11 @@
-"""A backbone: a pretrained network, frozen, that turns an image into a feature vector."""
+"""From an image to the vector that is kept of it: by a pretrained network, or its pixels."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +15,12 @@ from torch import Tensor, nn
 
 from spinal.data.images import flatten_mode, upright
 from spinal.errors import SpinalError
+from spinal.files import write_tensors
 
 #: Images that go through the network at a time.
 BATCH = 32
+#: The format of a file with all weights of a `Trunk`.
+TRUNK_FORMAT = "spinal.trunk/1"
 
 
 class BackboneError(SpinalError, ValueError):
@@ -66,9 +71,12 @@ class Backbone:
 
     Attributes:
         features: D, the length of a feature vector.
+        dtype: of its numbers.
         fingerprint: 16 hexadecimal digits that differ where features may differ: of the name, the
             scaling, all weights, and the source.
     """
+
+    dtype: ClassVar = np.dtype("<f4")
 
     def __init__(
         self,
@@ -80,7 +88,7 @@ class Backbone:
         device: str | torch.device = "cpu",
         source: str = "",
     ) -> None:
-        self.name, self.size, self.resample = name, size, resample
+        self.name, self.size, self.resample, self.source = name, size, resample, source
         self.device = torch.device(device)
         self.trunk = trunk.eval().requires_grad_(False)
         self.fingerprint = self._fingerprint(source)
@@ -104,12 +112,7 @@ class Backbone:
 
     def prepare(self, image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
         """One image as the network wants it: uint8 ``[S, S, 3]``."""
-        if not isinstance(image, Image.Image):
-            if image.dtype != np.uint8:
-                raise BackboneError(f"images of type {image.dtype}: give uint8 arrays")
-            image = Image.fromarray(image.squeeze(-1) if image.shape[2:] == (1,) else image)
-        image = flatten_mode(upright(image), 3)
-        return np.asarray(image.resize((self.size, self.size), self.resample))
+        return _prepared(image, self.size, self.resample)
 
     @torch.inference_mode()
     def embed(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -123,6 +126,10 @@ class Backbone:
             )
         return z.float().cpu().numpy()
 
+    def save_weights(self, path: Path) -> None:
+        """Write all weights as a file that can be named after a backbone: ``NAME=FILE``."""
+        write_tensors(path, self.trunk.state_dict(), TRUNK_FORMAT, {})
+
     def _fingerprint(self, source: str) -> str:
         known = hashlib.blake2b(digest_size=8)
         name = self.name.partition("=")[0]  # weights count by what they are, not where
@@ -131,6 +138,45 @@ class Backbone:
             known.update(key.encode())
             known.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         return known.hexdigest()
+
+
+class RawImages:
+    """Images themselves, small: what a network sees that is trained on them.
+
+    It stands where a `Backbone` does in a `spinal.pretrained.FeatureCache`, which then keeps each
+    image as 3 S S bytes.
+
+    Args:
+        size: S.
+        resample: how images are scaled.
+    """
+
+    dtype: ClassVar = np.dtype(np.uint8)
+
+    def __init__(self, size: int, resample: Image.Resampling = Image.Resampling.BICUBIC) -> None:
+        self.name, self.size, self.resample = f"images@{size}", size, resample
+        self.fingerprint = resample.name.lower()
+        self.features = 3 * size * size
+
+    def prepare(self, image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """One image, uint8 ``[S, S, 3]``."""
+        return _prepared(image, self.size, self.resample)
+
+    def embed(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Images ``[N, S, S, 3]`` as vectors ``[N, 3 S S]``."""
+        return pixels.reshape(len(pixels), -1)
+
+
+def _prepared(
+    image: Image.Image | NDArray[np.uint8], size: int, resample: Image.Resampling
+) -> NDArray[np.uint8]:
+    """An image upright, RGB on white, and stretched: uint8 ``[size, size, 3]``."""
+    if not isinstance(image, Image.Image):
+        if image.dtype != np.uint8:
+            raise BackboneError(f"images of type {image.dtype}: give uint8 arrays")
+        image = Image.fromarray(image.squeeze(-1) if image.shape[2:] == (1,) else image)
+    image = flatten_mode(upright(image), 3)
+    return np.asarray(image.resize((size, size), resample))
 
 
 def find_device(name: str = "auto") -> torch.device:

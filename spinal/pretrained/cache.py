@@ -19,19 +19,22 @@ from PIL import Image, UnidentifiedImageError
 from spinal.data import Skipped
 from spinal.data.images import FORMATS, MAX_PIXELS, check_pixels, describe
 from spinal.errors import DataError
-from spinal.pretrained.backbone import Backbone
+from spinal.pretrained.backbone import Backbone, RawImages
 from spinal.pretrained.vectors import Entry, FileState, StoredVectors, Vectors, content_hash
 
 MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 
 
-def vectors_of(folder: str | Path, backbone: Backbone) -> Vectors:
+def vectors_of(folder: str | Path, backbone: Backbone | RawImages) -> Vectors:
     """Where a backbone keeps its features: a folder of its own inside of ``folder``."""
     plain = re.sub(r"[^a-z0-9.]+", "-", backbone.name.lower())[-60:].strip("-.")
-    return Vectors(Path(folder) / f"{plain}-{backbone.fingerprint}", backbone.features)
+    place = Path(folder) / f"{plain}-{backbone.fingerprint}"
+    return Vectors(place, backbone.features, backbone.dtype)
 
 
-def decode(data: bytes, backbone: Backbone, max_pixels: int = MAX_PIXELS) -> NDArray[np.uint8]:
+def decode(
+    data: bytes, backbone: Backbone | RawImages, max_pixels: int = MAX_PIXELS
+) -> NDArray[np.uint8]:
     """The content of an image file as the backbone wants it, uint8 ``[S, S, 3]``.
 
     Raises:
@@ -66,7 +69,7 @@ class FeatureCache:
     def __init__(
         self,
         folder: str | Path,
-        backbone: Backbone,
+        backbone: Backbone | RawImages,
         *,
         max_pixels: int = MAX_PIXELS,
         threads: int | None = None,
@@ -119,7 +122,7 @@ class FeatureCache:
             reading.close()
         return skipped
 
-    def get(self, paths: Iterable[str | Path]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def get(self, paths: Iterable[str | Path]) -> tuple[NDArray, NDArray[np.bool_]]:
         """The features that are there, ``[M, D]``, and which of the paths have them, ``[N]``.
 
         All at once, in memory: for many files, `points` is the better choice.
@@ -145,7 +148,7 @@ class FeatureCache:
         """Compute the features of new contents and keep them; return what cannot be used."""
         new = {f.content: f.pixels for f in files if f.content and f.pixels is not None}
         refused = {f.content: f.reason for f in files if f.content and f.reason}
-        vectors = np.empty((0, self.backbone.features), np.float32)
+        vectors = np.empty((0, self.backbone.features), self.backbone.dtype)
         if new:
             vectors = self.backbone.embed(np.stack(list(new.values())))
         finite = np.array([np.isfinite(vector).all() for vector in vectors], bool)

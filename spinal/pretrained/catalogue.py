@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 from PIL import Image
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from spinal.errors import suggestion
-from spinal.pretrained.backbone import Backbone, BackboneError, Trunk, find_device
+from spinal.pretrained.backbone import TRUNK_FORMAT, Backbone, BackboneError, Trunk, find_device
+from spinal.pretrained.trained import SCRATCH, SIZE, build_trunk
 
 DEFAULT = "efficientnet-lite0"
 
@@ -26,14 +26,14 @@ def backbone_names() -> list[str]:
 
 def is_backbone(name: str) -> bool:
     """Whether a name is one of a backbone (which may lack its package, or not exist after all)."""
-    plain = _parse(name)[0]
-    return plain in _BUILT_IN or ":" in plain
+    plain, _, weights = _parse(name)
+    return plain in _BUILT_IN or ":" in plain or (plain in SCRATCH and weights is not None)
 
 
 def is_own_code(name: str) -> bool:
     """Whether loading this backbone runs a Python file that the user names."""
     plain = _parse(name)[0]
-    return plain not in _BUILT_IN and not plain.startswith("timm:")
+    return ":" in plain and not plain.startswith("timm:")
 
 
 def load_backbone(
@@ -53,11 +53,14 @@ def load_backbone(
 
     ``NAME@128`` is the same as ``size=128``: EfficientNet-Lite0 is three times as fast with it, and
     a little less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So a name can say all,
-    in a protocol or a project, too: ``net.py:make@128=net.safetensors``.
+    in a protocol or a project, too: ``net.py:make@128=net.safetensors``. The weights of a network
+    that was fine-tuned, or trained from scratch, by `spinal label` are named in the same way:
+    ``efficientnet-lite0=trunk.safetensors``, ``lenet=trunk.safetensors``.
 
     Args:
         name: as above.
-        weights: a safetensors file, for ``timm:`` (whose own are used without) and for your own.
+        weights: a safetensors file: for ``timm:`` (whose own are used without) and for your own,
+            the ``state_dict`` of the module; for all, what `Backbone.save_weights` wrote.
         device: ``auto`` takes an accelerator if there is one.
         size: side in pixels to which images are scaled; by default, what the network was made for.
 
@@ -70,21 +73,22 @@ def load_backbone(
     path = None if weights is None else Path(weights).expanduser()
     resample, source = Image.Resampling.BICUBIC, ""
     if plain in _BUILT_IN:
-        if path is not None:
-            raise BackboneError(f"{plain} has its own weights: leave {path} away")
         default, make = _BUILT_IN[plain]
-        size = size or default
-        trunk = make(size)
+        trunk = make(size or default)
     elif plain.startswith("timm:"):
-        trunk, default, resample = _timm(plain.removeprefix("timm:"), path)
+        trunk, default, resample = _timm(plain.removeprefix("timm:"), pretrained=path is None)
     elif ":" in plain:
         default = 224
-        trunk, source = _own(plain, path)
+        trunk, source = _own(plain)
+    elif plain in SCRATCH and path is not None:
+        default = SIZE
+        trunk = build_trunk(plain, size or default)
     else:
         raise BackboneError(f"no backbone {name!r}: {suggestion(plain, backbone_names())}")
     size = size or default
     full_name = plain if size == default else f"{plain}@{size}"
     if path is not None:
+        _fill(trunk, path, plain)
         full_name += f"={path}"
     return Backbone(
         full_name, trunk, size, resample=resample, device=find_device(device), source=source
@@ -139,7 +143,7 @@ _BUILT_IN: dict[str, tuple[int, Callable[[int], Trunk]]] = {
 }
 
 
-def _timm(model: str, weights: Path | None) -> tuple[Trunk, int, Image.Resampling]:
+def _timm(model: str, pretrained: bool) -> tuple[Trunk, int, Image.Resampling]:
     try:
         import timm
         import timm.data
@@ -150,15 +154,12 @@ def _timm(model: str, weights: Path | None) -> tuple[Trunk, int, Image.Resamplin
     if not timm.is_model(model):
         raise BackboneError(f"timm has no model {model!r}: {suggestion(model, timm.list_models())}")
     try:
-        network = timm.create_model(model, pretrained=weights is None, num_classes=0)
+        network = timm.create_model(model, pretrained=pretrained, num_classes=0)
     except Exception as error:  # a download can fail in many ways
         raise BackboneError(
             f"timm:{model}: its weights cannot be had ({str(error).splitlines()[0]}); "
             "without a connection, give them as a safetensors file"
         ) from error
-    if weights is not None:
-        # The weights of its classifier, which is not there, may be left over.
-        _fill(network, weights, f"timm:{model}", surplus=True)
     config = timm.data.resolve_model_data_config(network)
     mean, std = ([255 * value for value in config[key]] for key in ("mean", "std"))
     bicubic = config["interpolation"] != "bilinear"
@@ -166,7 +167,7 @@ def _timm(model: str, weights: Path | None) -> tuple[Trunk, int, Image.Resamplin
     return Trunk(network, mean, std), int(config["input_size"][-1]), resample
 
 
-def _own(name: str, weights: Path | None) -> tuple[Trunk, str]:
+def _own(name: str) -> tuple[Trunk, str]:
     """What the user's file makes, and the text of that file."""
     file, _, factory = name.rpartition(":")
     path = Path(file).expanduser()
@@ -183,24 +184,30 @@ def _own(name: str, weights: Path | None) -> tuple[Trunk, str]:
         raise BackboneError(f"{name}: {type(error).__name__}: {error}") from error
     if not isinstance(network, nn.Module):
         raise BackboneError(f"{name}: gives a {type(network).__name__}, not an nn.Module")
-    if weights is not None:
-        _fill(network, weights, name)
     return Trunk(network, mean=0, std=255), path.read_text(encoding="utf-8")
 
 
-def _fill(network: nn.Module, weights: Path, name: str, *, surplus: bool = False) -> None:
+def _fill(trunk: Trunk, weights: Path, name: str) -> None:
     """Load a safetensors file: tensors alone, nothing is unpickled."""
     try:
-        tensors = load_file(weights)
+        with safe_open(str(weights), framework="pt") as file:
+            whole = (file.metadata() or {}).get("format") == TRUNK_FORMAT
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise BackboneError(
             f"{weights}: not a safetensors file ({error}); "
             "safetensors.torch.save_file(model.state_dict(), ...) writes one"
         ) from error
-    known = network.state_dict()
-    if surplus:
+    if not whole and ":" not in name:
+        raise BackboneError(f"{name} has its own weights: leave {weights} away")
+    if whole:
+        trunk.mean, trunk.std = tensors.pop("mean"), tensors.pop("std")
+        tensors = {key.removeprefix("body."): value for key, value in tensors.items()}
+    elif name.startswith("timm:"):
+        # The weights of its classifier, which is not there, may be left over.
+        known = trunk.body.state_dict()
         tensors = {key: value for key, value in tensors.items() if key in known}
     try:
-        network.load_state_dict(tensors)
+        trunk.body.load_state_dict(tensors)
     except RuntimeError as error:
         raise BackboneError(f"{weights}: the weights do not fit {name} ({error})") from error

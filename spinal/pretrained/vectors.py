@@ -2,7 +2,7 @@
 
 A folder holds two files:
 
-- ``vectors.f32``: vectors of D numbers in float32, one after the other;
+- ``vectors.f32``: vectors of D numbers in float32 (``vectors.u8``: bytes), one after the other;
 - ``index.sqlite``: which content has which row, and which content each file had when last read.
 
 Rows are written and flushed before the index says that they are there. Killed at any moment, the
@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from spinal.errors import FileFormatError
 
+_FLOAT = np.dtype("<f4")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS contents (
     hash BLOB PRIMARY KEY,
-    place INTEGER UNIQUE,  -- row in vectors.f32; NULL: this content cannot be used
+    place INTEGER UNIQUE,  -- row of its vector; NULL: this content cannot be used
     reason TEXT            -- why not
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
@@ -62,12 +63,13 @@ class Vectors:
     Args:
         folder: made if it is not there.
         width: D.
+        dtype: of the numbers, as they are kept: float32 or uint8.
     """
 
-    def __init__(self, folder: Path, width: int) -> None:
-        self.folder, self.width = folder, width
+    def __init__(self, folder: Path, width: int, dtype: np.dtype = _FLOAT) -> None:
+        self.folder, self.width, self.dtype = folder, width, dtype
         folder.mkdir(parents=True, exist_ok=True)
-        self._data = folder / "vectors.f32"
+        self._data = folder / f"vectors.{dtype.kind}{8 * dtype.itemsize}"
         self._data.touch()
         self._lock = threading.Lock()
         try:
@@ -108,21 +110,21 @@ class Vectors:
         found = (self.find(content) for content in contents)
         return np.array([-1 if e is None or e.place is None else e.place for e in found], np.int64)
 
-    def read(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors ``[N, D]`` in these rows."""
+    def read(self, places: NDArray[np.int64]) -> NDArray:
+        """The vectors ``[N, D]`` in these rows, float32 or uint8."""
         if not len(places):
-            return np.empty((0, self.width), np.float32)
-        held = self._data.stat().st_size // (4 * self.width)
+            return np.empty((0, self.width), self.dtype.newbyteorder("="))
+        held = self._data.stat().st_size // (self.dtype.itemsize * self.width)
         if places.max() >= held:
             raise self._damaged(f"{self._data.name} has {held} rows, the index more")
         # Mapped anew each time: what was read counts as memory of this process while it is mapped.
-        mapped = np.memmap(self._data, "<f4", "r", shape=(held, self.width))
-        return mapped[places].astype(np.float32, copy=False)
+        mapped = np.memmap(self._data, self.dtype, "r", shape=(held, self.width))
+        return mapped[places].astype(self.dtype.newbyteorder("="), copy=False)
 
     def add(
         self,
         hashes: Sequence[bytes],
-        vectors: NDArray[np.float32],
+        vectors: NDArray,
         refused: Iterable[tuple[bytes, str]] = (),
         files: Iterable[tuple[FileState, bytes]] = (),
     ) -> None:
@@ -143,8 +145,8 @@ class Vectors:
             }
             (first,) = index.execute("SELECT coalesce(max(place) + 1, 0) FROM contents").fetchone()
             with self._data.open("r+b") as file:
-                file.seek(4 * self.width * first)
-                file.write(vectors[list(new.values())].astype("<f4").tobytes())
+                file.seek(self.dtype.itemsize * self.width * first)
+                file.write(vectors[list(new.values())].astype(self.dtype).tobytes())
                 file.flush()
                 os.fsync(file.fileno())
             insert = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?)"
@@ -178,22 +180,32 @@ class Vectors:
 
 
 class StoredVectors:
-    """Points that are rows of `Vectors`: read from disk when a batch asks for them."""
+    """Points that are rows of `Vectors`: read from disk when a batch asks for them.
 
-    def __init__(self, vectors: Vectors, places: NDArray[np.int64]) -> None:
+    Args:
+        vectors: where they are.
+        places: their rows, ``[N]``.
+        point: the shape of a point, if it is not (D,).
+    """
+
+    def __init__(
+        self, vectors: Vectors, places: NDArray[np.int64], point: tuple[int, ...] = ()
+    ) -> None:
         self._vectors, self.places = vectors, places
+        self._point = point or (vectors.width,)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(N, D)."""
-        return len(self.places), self._vectors.width
+        """N, and the shape of a point."""
+        return len(self.places), *self._point
 
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The batch ``[B, D]``."""
-        return self._vectors.read(self.places[np.asarray(indices, np.int64)])
+    def __getitem__(self, indices: NDArray[np.int64]) -> NDArray:
+        """The batch ``[B, ...]``."""
+        rows = self._vectors.read(self.places[np.asarray(indices, np.int64)])
+        return rows.reshape(len(rows), *self._point)
 
 
 def content_hash(content: bytes) -> bytes:

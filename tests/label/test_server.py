@@ -200,7 +200,8 @@ def test_bulk_answers_are_all_or_none_and_undone_together(
 
 def test_state_says_what_is_in_use(client: TestClient) -> None:
     state = client.get("/api/state?person=ada").json()
-    assert state["features"] == "pixels"
+    assert state["model"] == "a dense layer on features by pixels"
+    assert state["warning"] is None
     assert state["budget"] == 30
     assert state["holdout"] == 0.15
     assert state["worker"] == {"state": "off"}

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,9 @@ from spinal.label.store import Answer
 from spinal.label.supervisor import Supervisor
 from spinal.label.worker import Worker
 from spinal.learner import ActiveLearner
-from spinal.networks import TrainSettings
+from spinal.networks import TrainSettings, build_network
 from tests.label.conftest import CLASSES
-
-
-def truth(path: str) -> str:
-    """The class of an image, by its name; see `tests.label.files`."""
-    return CLASSES[int(path[6:10]) % 3]
+from tests.label.people import label, work
 
 
 def snapshot(n: int = 90, labelled: int = 0, seed: int = 0) -> Snapshot:
@@ -68,16 +65,17 @@ def test_first_questions_cover_all_groups() -> None:
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short trainings: what is tested here is what happens around them."""
+    """Short trainings of a narrow layer: what is tested here is what happens around them."""
 
     def quick(*arguments: Any, **settings: Any) -> ActiveLearner:
-        return ActiveLearner(
-            *arguments, **settings, width=0.25,
-            training=TrainSettings(min_steps=150, max_steps=150),
-            posterior={"recipe": Recipe(fit=FitSettings(steps=150))},
-        )  # fmt: skip
+        short = {
+            "training": TrainSettings(min_steps=150, max_steps=150),
+            "posterior": {"recipe": Recipe(fit=FitSettings(steps=150))},
+        }
+        return ActiveLearner(*arguments, **settings | short)
 
     monkeypatch.setattr(rounds, "ActiveLearner", quick)
+    monkeypatch.setattr(rounds, "build_network", partial(build_network, width=0.25))
     monkeypatch.setattr(worker, "QUIET", 0.0)
 
 
@@ -113,24 +111,6 @@ def test_wrong_labels_are_found() -> None:
     assert rows[probs.argmax(1) != labels[rows]].tolist() == wrong
     few, _ = check_labels(snapshot(labelled=4), 3, seed=0)
     assert len(few) == 0
-
-
-def work(worker: Worker) -> None:
-    for _ in range(50):
-        if not worker.step():
-            return
-    raise AssertionError("the worker finds no rest")
-
-
-def label(project: Project, n: int, wrong: int = -1) -> None:
-    """A person who answers n questions, one of them wrongly."""
-    for i in range(n):
-        question = project.store.questions.ask("tab", "ada", 1)[0]
-        said = truth(question.path)
-        if i == wrong:
-            said = CLASSES[(CLASSES.index(said) + 1) % 3]
-        answer = Answer(f"{time.monotonic_ns()}-{i}", question.image, said)
-        project.store.answer([answer], "ada", CLASSES)
 
 
 @pytest.mark.usefixtures("fast")

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
-import { $, count, el } from "./dom.js";
+import { $, count, el, percent } from "./dom.js";
 
 const VIEWS = [["label", "Label"], ["guesses", "Guesses"], ["mistakes", "Mistakes"],
   ["outliers", "Outliers"], ["disagreements", "Disputes"]];
@@ -64,10 +64,10 @@ function drawHead() {
 }
 
 function drawStatus() {
-  const { worker, features, progress, rounds } = state;
+  const { worker, model, warning, progress, rounds } = state;
   const last = rounds[rounds.length - 1];
   const said = {
-    starting: "Starting", fitting: "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
+    starting: "Starting", fitting: worker.total ? `Learning: ${percent(worker.done / worker.total)}` : "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
     checking: "Checking labels", off: "No model", crashed: "The model failed",
     features: `Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`,
   }[worker.state] ?? worker.state;
@@ -75,7 +75,9 @@ function drawStatus() {
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : "good";
   $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
   const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
-  $("engine").textContent = `Features: ${features}${learnt}`;
+  $("engine").textContent = `By ${model}${learnt}`;
+  $("warning").textContent = warning ?? "";
+  $("warning").hidden = !warning;
   if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can go on meanwhile.`);
   else if (crashed) api.complain("");
   crashed = worker.state === "crashed";
