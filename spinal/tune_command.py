@@ -212,7 +212,7 @@ def _progress(console: Console) -> Iterator[Callable[[Step], None]]:
 
 def _table(tuned: TunedPart) -> Table:
     """The best settings of a part, and the protocol's own."""
-    from spinal.experiments.tuning.tuner import percent
+    from spinal.experiments.tuning.tuner import number, percent
 
     shown = list(tuned.tried[:_SHOWN])
     if tuned.own not in shown:
@@ -231,7 +231,7 @@ def _table(tuned: TunedPart) -> Table:
             continue
         setting = tuned.before if each is tuned.own else each.setting
         name = "best" if rank == 0 else str(rank + 1)
-        values = [f"{setting[key]:g}" if key in setting else "as built" for key in keys]
+        values = [number(setting[key]) if key in setting else "as built" for key in keys]
         table.add_row(
             f"{name}, as before" if each is tuned.own else name, *values, percent(each),
             f"{each.nll:.3f}", style="bold" if rank == 0 else None,

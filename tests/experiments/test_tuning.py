@@ -27,7 +27,7 @@ from spinal.experiments.tuning import (
 )
 from spinal.experiments.tuning.searches import Tried, paper_values
 from spinal.experiments.tuning.trials import Outcome, Setting, training_split
-from spinal.experiments.tuning.tuner import default_labels
+from spinal.experiments.tuning.tuner import applied, default_labels
 from spinal.tune_command import Searches
 from spinal.tune_command import tune as command
 
@@ -51,7 +51,7 @@ class Oracle:
 
     @staticmethod
     def accuracy(setting: Setting) -> float:
-        rate, dropout, *_ = setting.values()
+        rate, dropout, *_ = [*setting.values(), 0.5]
         return 0.9 - abs(rate - 0.03) - abs(dropout - 0.2) ** 2
 
 
@@ -64,6 +64,7 @@ def test_the_paper_s_values() -> None:
     assert (set(cifar10.learning_rates), cifar10.dropouts) == ({0.01, 0.001}, (0.25, 0.3, 0.5))
     fashion = paper_values(load_protocol("fashion-mnist-1k"), "network")
     assert (set(fashion.learning_rates), fashion.dropouts) == ({0.1, 0.001, 0.0005}, ())
+    assert fashion.beside == (None,)  # as it is in the protocol
     circuit = paper_values(load_protocol("mnist"), "circuit")
     np.testing.assert_allclose(circuit.learning_rates, np.arange(0.005, 0.1, 0.01))
     np.testing.assert_allclose(circuit.dropouts, np.arange(1, 11) * 0.05)
@@ -90,6 +91,17 @@ def test_the_learning_rate_first_and_then_dropout() -> None:
     assert max(tried, key=lambda each: each.accuracy).setting == {
         "fit.learning-rate": 0.03, "fit.leaf-dropout": 0.2,
     }  # fmt: skip
+
+
+def test_settings_take_the_place_of_those_before() -> None:
+    training = {"dropout": [0.0, 0.1, 0.2, 0.3, 0.4], "learning_rate": 0.5, "epochs": 7}
+    protocol = Protocol("p", network=NetworkProtocol("vgg", training=training))
+    changed = applied(protocol, "network", {"learning-rate": 0.1, "dropout": 0.6}).training()
+    assert changed.dropout == (0.0, 0.1, 0.2, 0.6, 0.6)  # the layers that the paper tuned
+    assert (changed.learning_rate, changed.epochs) == (0.1, 7)
+    recipe = applied(protocol, "circuit", {"fit.learning-rate": 0.1, "scale": 2.0}).recipe()
+    assert (recipe.fit.learning_rate, recipe.scale) == (0.1, 2.0)
+    assert applied(protocol, "circuit", {}) == protocol
 
 
 @pytest.fixture(scope="module")

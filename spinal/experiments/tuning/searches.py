@@ -67,12 +67,12 @@ class Values:
 
     Attributes:
         learning_rates: each is tried with every dropout rate in
-        beside: then
+        beside: None leaves dropout as it is in the protocol. Then
         dropouts: are tried with the best of the learning rates.
     """
 
     learning_rates: tuple[float, ...]
-    beside: tuple[float, ...]
+    beside: tuple[float | None, ...]
     dropouts: tuple[float, ...]
 
 
@@ -92,7 +92,7 @@ LENET = Values(_steps(1, 100, 1), (0.25, 0.5), (0.25, 0.5))
 VGG = Values((0.001, 0.01), (0.5,), (0.25, 0.3, 0.5))
 
 #: The paper's, for its VGG on Fashion-MNIST; on SVHN it took the result. Dropout was not tuned.
-VGG_ELSEWHERE = Values((0.0005, 0.001, 0.1), (0.5,), ())
+VGG_ELSEWHERE = Values((0.0005, 0.001, 0.1), (None,), ())
 
 #: Ours: the paper has no such network.
 DENSE = Values((0.0005, 0.001, 0.002, 0.005, 0.01, 0.02), (0.5,), (0.0, 0.25, 0.5))
@@ -140,7 +140,7 @@ class PaperSearch:
         rate_key, dropout_key = _KEYS[part]
         tried = assess(
             [
-                {rate_key: rate, dropout_key: beside}
+                {rate_key: rate} if beside is None else {rate_key: rate, dropout_key: beside}
                 for rate in v.learning_rates
                 for beside in v.beside
             ]
@@ -151,8 +151,10 @@ class PaperSearch:
 
     def describe(self, protocol: Protocol, part: Part) -> str:
         v = self.values(protocol, part)
-        beside = " and ".join(f"{rate:g}" for rate in v.beside)
-        text = f"{_range(v.learning_rates, 'learning rate')} at dropout {beside}"
+        text = _range(v.learning_rates, "learning rate")
+        beside = [f"{rate:g}" for rate in v.beside if rate is not None]
+        if beside:
+            text += f" at dropout {' and '.join(beside)}"
         return f"{text}, then {_range(v.dropouts, 'dropout rate')}" if v.dropouts else text
 
 

@@ -172,9 +172,16 @@ class _Bench:
 
 
 def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
-    """The protocol, with a setting in the place of what it said before."""
+    """The protocol, with a setting in the place of what it said before.
+
+    A dropout rate is that of the last two layers; those before keep theirs.
+    """
     if part == "network":
-        training = _with(protocol.network.training, setting)
+        values: dict[str, Any] = dict(setting)
+        rates = protocol.training().dropout
+        if "dropout" in values and isinstance(rates, tuple):
+            values["dropout"] = [*rates[:-2], *[values["dropout"]] * len(rates[-2:])]
+        training = _with(protocol.network.training, values)
         return replace(protocol, network=replace(protocol.network, training=training))
     recipe = _with(protocol.circuit.recipe, setting)
     return replace(protocol, circuit=replace(protocol.circuit, recipe=recipe))
@@ -189,7 +196,7 @@ def _value(protocol: Protocol, part: Part, key: str) -> float | None:
     return table.get(last)
 
 
-def _with(table: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+def _with(table: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
     """A table with values put in, at keys that may lead into tables of it."""
     made = {key.replace("_", "-"): value for key, value in table.items()}
     for key, value in setting.items():
@@ -237,7 +244,12 @@ def percent(tried: Tried) -> str:
 
 def describe(setting: Setting) -> str:
     """A setting in words."""
-    return ", ".join(f"{key} {value:g}" for key, value in setting.items()) or "as before"
+    return ", ".join(f"{key} {number(value)}" for key, value in setting.items()) or "as before"
+
+
+def number(value: float | Sequence[float]) -> str:
+    """A value of a setting; several, where a protocol has one for each layer."""
+    return " ".join(f"{v:g}" for v in value) if isinstance(value, Sequence) else f"{value:g}"
 
 
 def check_target(path: Path, source: str, trials: Path) -> None:
