@@ -31,6 +31,7 @@ def test_help_reads_like_a_manual() -> None:
         "demo",
         "run",
         "report",
+        "tune",
         "datasets",
         "protocols",
         "methods",
