@@ -31,6 +31,7 @@ app = typer.Typer(
         "then `spinal report runs`. Stopped in the middle, the same command goes on.\n\n"
         "**Tune one:** `spinal tune PROTOCOL` chooses learning rates and dropout on the validation "
         "set, and writes a protocol file.\n\n"
+        "**The paper's other experiments:** `spinal uncertainty-alone` and `spinal full-mnist`.\n\n"
         "**Write your own experiment:** `spinal protocols digits > mine.toml`, edit it, "
         "`spinal run mine.toml`.\n\n"
         "**Data:** `spinal datasets` says what is there, and where to put what is not."
