@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -273,11 +274,20 @@ def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> d
     return dict(zip(found, points.places.tolist(), strict=True))
 
 
+def let_the_page_go_first() -> None:
+    """Leave the processor to whoever else wants it."""
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(10)
+    # Where Linux shares the processor between sessions, which is usual on desktops, only the
+    # niceness of a session counts; the worker has one of its own.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("10")
+
+
 def main(home: str) -> None:
     """Work until standard input ends, which it does with the process that started this one."""
     torch.set_num_threads(1)
-    if hasattr(os, "nice"):  # not on Windows
-        os.nice(5)  # the page goes first
+    let_the_page_go_first()
     lock = threading.Lock()
 
     def say(status: dict[str, Any]) -> None:

@@ -135,11 +135,9 @@ def test_the_next_image_comes_at_once_while_the_model_learns(
     print(f"next image: median {statistics.median(waits):.0f} ms, worst {max(waits):.0f} ms")
     assert len(waits) == 60
     assert busy > 3  # answers that were taken, and images that were shown, while it learnt
-    # In tens of milliseconds, as benchmarks/label.py measures; where tests share the cores all is
-    # slower, and so is a fit, for which nobody waits.
-    state = page.evaluate("fetch('/api/state').then((reply) => reply.json())")
-    fits = [round["seconds"] for round in state["rounds"]]
-    assert statistics.median(waits) / 1000 < min(fits) / 5
+    # From the key to the decoded image in the page. Half of them, since tests share the cores;
+    # benchmarks/label.py has the 99th percentile.
+    assert statistics.median(waits) < 100
 
 
 def test_two_people_do_not_get_the_same_image(
