@@ -68,7 +68,13 @@ def origin(seeds: Sequence[StoredSeed], command: str) -> Section:
         "How it was made",
         [f"`{command} --seeds {numbers}`"],
         [
-            Table("seeds", "Versions that made them, and the machine.", made, made, words=9),
+            Table(
+                "seeds",
+                "Versions that made them, and the machine.",
+                made,
+                made,
+                words=made.shape[1],
+            ),
             Table("settings", "Settings, as they were kept.", settings, settings, words=2),
         ],
     )
