@@ -23,6 +23,9 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 FORMATS = ("PNG", "JPEG", "WEBP")
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
+#: Deflate, in which PNG is packed, shrinks at best 1032 to 1, and a pixel has at least 1 bit. JPEG
+#: needs a bit or more for each block of 64 pixels.
+_MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 8 * 64}
 
 Fit = Literal["crop", "pad", "stretch"]
 Check = Literal["pixels", "header"]
@@ -91,6 +94,20 @@ def check_pixels(image: Image.Image, max_pixels: int) -> None:
     """Refuse an image, of which only the header has been read, that is too large to decode."""
     if image.width * image.height > max_pixels:
         raise DataError(f"{image.width} x {image.height} pixels, more than {max_pixels:,}")
+
+
+def check_claim(image: Image.Image, size: int) -> None:
+    """Refuse an image, of which only the header has been read, that lies about its pixels.
+
+    Args:
+        image: opened, not decoded.
+        size: of its file, in bytes.
+    """
+    pixels = image.width * image.height
+    if pixels > size * _MOST_PIXELS_PER_BYTE.get(str(image.format), pixels):
+        raise DataError(
+            f"claims {image.width} x {image.height} pixels, too many for its {size} bytes"
+        )
 
 
 class ImageFiles:

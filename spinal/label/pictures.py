@@ -9,17 +9,21 @@ from pathlib import Path
 
 from PIL import Image
 
-from spinal.data.images import FORMATS, MAX_PIXELS, check_pixels, describe, flatten_mode, upright
+from spinal.data.images import (
+    FORMATS,
+    MAX_PIXELS,
+    check_claim,
+    check_pixels,
+    describe,
+    flatten_mode,
+    upright,
+)
 from spinal.errors import DataError
 
 MAX_BYTES = 1 << 29
 #: Up to here a file goes to the browser as it is; beyond, scaled down to `SHOWN` pixels.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 SHOWN = 1600
-#: Deflate, in which PNG is packed, shrinks at best 1032 to 1, and a pixel has at least 1 bit. JPEG
-#: needs a bit or more for each block of 64 pixels.
-_MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 8 * 64}
-
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
@@ -61,17 +65,12 @@ def inspect(folder: Path, name: str) -> Picture:
             raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
         with Image.open(path, formats=FORMATS) as image:
             check_pixels(image, MAX_PIXELS)
-            picture = Picture(path, str(image.format), image.width, image.height, size)
+            check_claim(image, size)
+            return Picture(path, str(image.format), image.width, image.height, size)
     except DataError:
         raise
     except Exception as error:  # a damaged header can fail in any way
         raise DataError(describe(error, path)) from error
-    pixels = picture.width * picture.height
-    if pixels > size * _MOST_PIXELS_PER_BYTE.get(picture.format, pixels):
-        raise DataError(
-            f"claims {picture.width} x {picture.height} pixels, too many for its {size} bytes"
-        )
-    return picture
 
 
 def problem(folder: Path, name: str) -> str | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from spinal.data import Skipped
-from spinal.data.images import FORMATS, MAX_PIXELS, check_pixels, describe
+from spinal.data.images import FORMATS, MAX_PIXELS, check_claim, check_pixels, describe
 from spinal.errors import DataError
 from spinal.pretrained.backbone import Backbone, RawImages
 from spinal.pretrained.vectors import Entry, FileState, StoredVectors, Vectors, content_hash
@@ -38,12 +38,13 @@ def decode(
     """The content of an image file as the backbone wants it, uint8 ``[S, S, 3]``.
 
     Raises:
-        DataError: if it is not an image, damaged, or too large; the last by its header, before
-            anything is decoded.
+        DataError: if it is not an image, damaged, too large, or has fewer bytes than its size
+            would need; the last two by its header, before anything is decoded.
     """
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             check_pixels(image, max_pixels)
+            check_claim(image, len(data))
             # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
             image.draft(None, (2 * backbone.size, 2 * backbone.size))
             image.load()

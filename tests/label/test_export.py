@@ -20,7 +20,7 @@ from spinal.label.export import export, labels_of, load_classifier, predict
 from spinal.label.formats import folder_names, labelling_configuration
 from spinal.label.project import Project, open_project
 from spinal.label.store import Answer
-from tests.label.files import make_images
+from tests.label.files import make_images, png_that_claims
 from tests.label.models import CLASSES, fit_model, make_project
 
 
@@ -192,6 +192,20 @@ def test_what_there_is_not(tmp_path: Path, labelled) -> None:
     with pytest.raises(SpinalError, match="no labels yet"):
         export(empty, "labels.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_images_that_lie_about_their_size_are_not_decoded(
+    tmp_path: Path, modelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    liar = tmp_path / "liar.png"
+    liar.write_bytes(png_that_claims(9000, 9000))
+
+    def decoded(*_: object) -> None:
+        raise AssertionError("it was decoded")
+
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded)
+    (skipped,) = predict(modelled[0], [liar]).skipped
+    assert "claims 9000 x 9000 pixels" in skipped.reason
 
 
 def test_the_model_is_the_learners(modelled) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from importlib.resources import files
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from spinal.label.cli import label
 from spinal.label.project import Project
 from spinal.label.security import MAX_BODY, is_loopback, keep_token
 from tests.label.conftest import Connect
@@ -136,6 +138,10 @@ def test_tokens_are_random_kept_and_private(tmp_path: Path) -> None:
     assert os.stat(tmp_path / "a").st_mode & 0o077 == 0
 
 
+def test_only_this_machine_is_served_by_default() -> None:
+    assert inspect.signature(label).parameters["host"].default == "127.0.0.1"
+
+
 def test_what_counts_as_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.3.2.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.1.5", "example.com")))
@@ -160,15 +166,33 @@ def test_only_files_of_the_project_are_served(client: TestClient, path: str) -> 
     assert client.get(path).status_code == 404
 
 
-def test_links_that_lead_out_are_not_served(client: TestClient, project: Project) -> None:
+@pytest.mark.parametrize("route", ["image", "thumb"])
+def test_links_that_lead_out_are_not_served(
+    client: TestClient, project: Project, route: str
+) -> None:
     Image.new("RGB", (8, 8)).save(project.folder.parent / "secret.png")
     (project.folder / "link.png").symlink_to("../secret.png")
     project.scan()
     number = next(row["id"] for row in project.store.images() if row["path"] == "link.png")
-    refused = client.get(f"/image/{number}")
+    refused = client.get(f"/{route}/{number}")
     assert refused.status_code == 404
     assert "leads out" in refused.json()["error"]
     assert [row["path"] for row in project.store.problems()] == ["link.png"]
+
+
+def test_folders_that_lead_out_are_not_looked_into(client: TestClient, project: Project) -> None:
+    outside, inside = project.folder.parent / "outside", project.folder / "inside"
+    for folder in (outside, inside):
+        folder.mkdir()
+        Image.new("RGB", (8, 8)).save(folder / "a.png")
+    (project.folder / "link").symlink_to(outside)
+    assert project.scan() == 1
+    number = next(row["id"] for row in project.store.images() if row["path"] == "inside/a.png")
+    assert client.get(f"/image/{number}").status_code == 200
+    (inside / "a.png").unlink()  # and one that leads out since it was found
+    inside.rmdir()
+    inside.symlink_to(outside)
+    assert client.get(f"/image/{number}").status_code == 404
 
 
 @pytest.mark.parametrize("route", ["image", "thumb"])
