@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -62,7 +61,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.process.terminate()
         self.process.wait()
 
     def seconds(self) -> float:

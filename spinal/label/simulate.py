@@ -174,17 +174,23 @@ class Connection:
 
     def get_bytes(self, path: str) -> bytes:
         """Whatever is there; nothing, for an image that cannot be shown."""
-        self._connection.request("GET", path, headers=self._headers)
-        return self._read()
+        return self._send("GET", path)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Send a JSON object, and get one."""
-        headers = {**self._headers, "Content-Type": "application/json"}
-        self._connection.request("POST", path, json.dumps(body), headers)
-        return json.loads(self._read())
+        return json.loads(self._send("POST", path, json.dumps(body)))
 
-    def _read(self) -> bytes:
-        response = self._connection.getresponse()
+    def _send(self, method: str, path: str, body: str | None = None) -> bytes:
+        headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
+        for attempt in range(2):
+            try:
+                self._connection.request(method, path, body, headers)
+                response = self._connection.getresponse()
+                break
+            except ConnectionError:  # the server hangs up on who is silent for some seconds
+                self._connection.close()
+                if attempt:
+                    raise
         content = response.read()
         if response.status == 404:
             return b""

@@ -277,11 +277,11 @@ def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> d
 def let_the_page_go_first() -> None:
     """Leave the processor to whoever else wants it."""
     if hasattr(os, "nice"):  # not on Windows
-        os.nice(10)
+        os.nice(5)
     # Where Linux shares the processor between sessions, which is usual on desktops, only the
     # niceness of a session counts; the worker has one of its own.
     with suppress(OSError):
-        Path("/proc/self/autogroup").write_text("10")
+        Path("/proc/self/autogroup").write_text("5")
 
 
 def main(home: str) -> None:

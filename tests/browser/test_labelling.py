@@ -130,7 +130,7 @@ def test_the_next_image_comes_at_once_while_the_model_learns(
         answer(page, truth, given)
         busy += "Learning" in page.text_content("#status")
         page.wait_for_timeout(150)
-    page.wait_for_function("() => document.querySelector('#curve svg')", timeout=90_000)
+    page.wait_for_function("() => document.querySelector('#curve svg')", timeout=300_000)
     waits = page.evaluate("performance.getEntriesByName('next-image').map(e => e.duration)")
     print(f"next image: median {statistics.median(waits):.0f} ms, worst {max(waits):.0f} ms")
     assert len(waits) == 60

@@ -70,6 +70,15 @@ def test_the_simulated_person_is_wrong_at_the_given_rate_and_consistent() -> Non
     assert person.answer("unknown.png") is None
 
 
+@pytest.mark.usefixtures("sleeping")
+def test_a_person_may_take_long(project: Project) -> None:
+    with Page(project, "127.0.0.1", 0) as page:
+        connection = Connection(page.link)
+        assert connection.get("/api/state")["progress"]["images"] == 40
+        connection._connection.sock.shutdown(socket.SHUT_RDWR)  # as after seconds of silence
+        assert connection.get("/api/state")["progress"]["images"] == 40
+
+
 def test_wrong_tables_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("file,label\nx,y\n")
     with pytest.raises(DataError, match="no column 'path'"):

@@ -38,10 +38,10 @@ def test_the_next_image_comes_at_once_while_a_fit_runs(tmp_path: Path) -> None:
         assert page.supervisor._worker is not None
         worker = page.supervisor._worker.pid
         if sys.platform == "linux":
-            assert os.getpriority(os.PRIO_PROCESS, worker) == 10
+            assert os.getpriority(os.PRIO_PROCESS, worker) == 5
             group = Path(f"/proc/{worker}/autogroup")
             if group.exists():
-                assert re.search(r"nice 10$", group.read_text().strip())
+                assert re.search(r"nice 5$", group.read_text().strip())
     project.close()
     assert len(waits) >= 15, "no fit ran while it was labelled"
     print(f"next image: median {1000 * statistics.median(waits):.0f} ms")
