@@ -147,8 +147,8 @@ def _densities(seeds: Sequence[StoredSeed]) -> Drawing:
     inside, outside = _names(seeds[0])
     caption = (
         f"Densities of the entropy on test points of {inside} (dark line) and of {outside} "
-        f"(coloured), all {_seeds(seeds)} together, smoothed by a normal kernel of "
-        f"{BANDWIDTH} nats. The axes are the same for all methods."
+        f"(coloured), {_together(seeds)}, smoothed by a normal kernel of {BANDWIDTH} nats. "
+        "The axes are the same for all methods."
     )
     with mpl.rc_context(STYLE):
         figure = new_figure(9.6, 3.2)
@@ -157,7 +157,8 @@ def _densities(seeds: Sequence[StoredSeed]) -> Drawing:
             _density_panel(axes, seeds, method, named=axes is panels[0])
         room = 1.12 * panels[0].get_ylim()[1]  # for names
         panels[0].set(ylabel="density", ylim=(0, room))
-        panels[0].margins(x=0)
+        classes = seeds[0].parts[0]["classes"]
+        panels[0].set(xlim=(0, np.log(classes)), xticks=range(int(np.log(classes)) + 1))
         figure.supxlabel("entropy (nats)", fontsize=10)
     return Drawing("densities", caption, figure)
 
@@ -255,6 +256,10 @@ def _names(measurement: StoredSeed) -> tuple[str, str]:
 
 def _seeds(seeds: Sequence[StoredSeed]) -> str:
     return f"{len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+
+
+def _together(seeds: Sequence[StoredSeed]) -> str:
+    return f"all {_seeds(seeds)} together" if len(seeds) > 1 else "one seed"
 
 
 def _over(seeds: Sequence[StoredSeed]) -> str:
