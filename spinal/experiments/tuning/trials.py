@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
 from spinal.errors import FileFormatError, SpinalError
+from spinal.experiments.engines.local import _leave_with
 from spinal.experiments.protocol import Protocol
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
@@ -225,7 +226,8 @@ class Trials:
         left = {key: trial for key, trial in keyed if key not in self._known}
         workers = min(self.workers or os.cpu_count() or 1, max(len(left), 1))
         finished = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")(
-            joblib.delayed(_with_key)(trial, self.data_dir) for trial in left.values()
+            joblib.delayed(_attempt)(key, trial, self.data_dir, os.getpid())
+            for key, trial in left.items()
         )
         for key, outcome in finished:
             self._keep(left[key], outcome)
@@ -265,8 +267,12 @@ def open_trials(
         lock.release()
 
 
-def _with_key(trial: Trial, data_dir: str | Path | None) -> tuple[str, Outcome]:
-    return trial.key, assess(trial, data_dir)
+def _attempt(
+    key: str, trial: Trial, data_dir: str | Path | None, parent: int
+) -> tuple[str, Outcome]:
+    if os.getpid() != parent:
+        _leave_with(parent)
+    return key, assess(trial, data_dir)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
