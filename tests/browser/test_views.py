@@ -19,6 +19,10 @@ pytestmark = pytest.mark.slow
 
 VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements")
 SHOTS = os.environ.get("SPINAL_SCREENSHOTS")
+#: Whether all images that are in sight have been drawn.
+SEEN = """() => [...document.images].every((image) =>
+    image.offsetParent === null || image.getBoundingClientRect().top > innerHeight
+    || (image.complete && image.naturalWidth))"""
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_every_view_fits(
     page.on("request", lambda request: asked.append(request.url))
     for view in VIEWS:
         go(page, view)
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SEEN)
         page.screenshot(path=Path(SHOTS or tmp_path) / f"{view}-{width}-{scheme}.png")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, view
     background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")

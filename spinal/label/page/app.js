@@ -72,7 +72,7 @@ function drawStatus() {
     features: `Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`,
   }[worker.state] ?? worker.state;
   const busy = ["starting", "fitting", "features", "checking"].includes(worker.state);
-  const light = worker.state === "crashed" ? "bad" : busy ? "busy" : "good";
+  const light = worker.state === "crashed" ? "bad" : busy ? "busy" : worker.state === "off" ? "" : "good";
   $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
   const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
   $("engine").textContent = `By ${model}${learnt}`;

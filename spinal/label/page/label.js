@@ -159,7 +159,7 @@ function because({ reason, belief }) {
   const top = belief && sorted(belief).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
-    uncertain: ["Uncertain", `The model cannot tell: ${top ?? "several classes are as likely"}.`],
+    uncertain: ["Uncertain", `One of those that the model is least sure of${top ? `: ${top}` : ""}.`],
     new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
       : "Unlike what it has learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
