@@ -46,7 +46,6 @@ class FullLabels:
         few: how many labels SPN-CNN chose, and the SPN on pixels is trained with once more.
         chosen: protocols whose runs are looked for, in this order; if there are none, those of the
             last are made.
-        shrink: average blocks of so many pixels by as many before the SPN sees them.
         test: test points, drawn at random; None: all.
         circuit: the SPN on pixels, but for its grid, which is that of the pixels.
     """
@@ -56,7 +55,6 @@ class FullLabels:
     dataset: str = "mnist"
     few: int = 1000
     chosen: tuple[str, ...] = ("mnist",)
-    shrink: int = 1
     test: int | None = None
     circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
 
@@ -64,8 +62,8 @@ class FullLabels:
         if self.dataset not in dataset_names():
             hint = suggestion(self.dataset, dataset_names())
             raise SpinalError(f"{self.name}: no dataset {self.dataset!r}: {hint}")
-        if not self.chosen or self.few < 1 or self.shrink < 1:
-            raise SpinalError(f"{self.name}: chosen names a protocol, few and shrink are 1 or more")
+        if not self.chosen or self.few < 1:
+            raise SpinalError(f"{self.name}: chosen names a protocol or more, few is 1 or more")
         # A mistake in a file is found before anything is trained.
         self.recipe()
         for protocol in self.chosen:
@@ -129,16 +127,11 @@ def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
     return []
 
 
-def pixels(images: NDArray[np.uint8], shrink: int = 1) -> NDArray[np.float32]:
-    """Images ``[N, H, W, 1]`` as features ``[N, h w]`` from 0 to 1: means of blocks, row by row."""
-    n, height, width, channels = images.shape
-    if channels != 1 or height % shrink or width % shrink:
-        raise SpinalError(
-            f"images of shape {images.shape[1:]}: they must have one channel, and sides that are "
-            f"multiples of shrink = {shrink}"
-        )
-    blocks = images.reshape(n, height // shrink, shrink, width // shrink, shrink)
-    return (blocks.mean((2, 4), dtype=np.float32) / 255).reshape(n, -1)
+def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Images ``[N, H, W, 1]`` as features ``[N, H W]`` from 0 to 1, row by row."""
+    if images.shape[3] != 1:
+        raise SpinalError(f"images of shape {images.shape[1:]}: they must have one channel")
+    return images.reshape(len(images), -1) / np.float32(255)
 
 
 def _train(measurement: Measurement, data_dir: str | Path | None, bar: StepBar) -> None:
@@ -151,7 +144,7 @@ def _train(measurement: Measurement, data_dir: str | Path | None, bar: StepBar) 
     with measurement.working():
         dataset = load_dataset(experiment.dataset, data_dir)
         n = len(dataset.train_labels)
-        sides = [side // experiment.shrink for side in dataset.train_images.shape[1:3]]
+        height, width = dataset.train_images.shape[1:3]
         for labels in (n, experiment.few)[len(measurement.parts()) :]:
             splits = make_splits(
                 n, len(dataset.test_labels), validation=0, initial=labels, test=experiment.test,
@@ -159,16 +152,16 @@ def _train(measurement: Measurement, data_dir: str | Path | None, bar: StepBar) 
             )  # fmt: skip
             start = time.perf_counter()
             circuit = train_circuit(
-                torch.from_numpy(pixels(dataset.train_images[splits.initial], experiment.shrink)),
+                torch.from_numpy(pixels(dataset.train_images[splits.initial])),
                 torch.as_tensor(dataset.train_labels[splits.initial]),
                 len(dataset.classes),
                 experiment.recipe(),
-                grid=(sides[0], sides[1]),
+                grid=(height, width),
                 seed=derived_seed(seed, labels),
                 on_step=bar.begin(f"{experiment.name} seed {seed}: {labels} labels"),
             )
             seconds = time.perf_counter() - start
-            test = pixels(dataset.test_images[splits.test], experiment.shrink)
+            test = pixels(dataset.test_images[splits.test])
             part = {
                 "labels": labels,
                 **evaluate(_log_probs(circuit, test), dataset.test_labels[splits.test]),

@@ -111,14 +111,10 @@ def _paper(found: Comparison, row: dict[str, Any]) -> str:
 
 
 def _text(found: Comparison) -> list[str]:
-    settings, part = found.settings, found.seeds[0].parts[0]
-    seen = "as they are"
-    if settings.get("shrink", 1) > 1:
-        side = settings["shrink"]
-        seen = f"averaged in blocks of {side} x {side}, which loses some of what they show"
+    parameters = count(found.seeds[0].parts[0]["parameters"])
     text = [
-        f"The SPN on pixels is a DGC-SPN with {count(part['parameters'])} parameters on the grid "
-        f"of pixels, {seen}; without a network below it, and without augmentation.",
+        f"The SPN on pixels is a DGC-SPN with {parameters} parameters on the grid of pixels: no "
+        "network below it, and no augmentation.",
     ]
     if found.chosen and "@" in found.chosen[0]["protocol"]:
         text.append(
