@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -218,8 +219,11 @@ def test_wrong_engines_are_refused() -> None:
 
 def test_a_cluster_that_is_not_there_is_an_error() -> None:
     pytest.importorskip("ray")
-    with (
-        pytest.raises(SpinalError, match="no Ray cluster at not-an-address"),
-        make_engine("ray", address="not-an-address"),
-    ):
-        pass
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}", "not-an-address"):
+        with (
+            pytest.raises(SpinalError, match=f"no Ray cluster at {address}"),
+            make_engine("ray", address=address),
+        ):
+            pass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import socket
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,9 +56,12 @@ class RayEngine:
             return self
         settings = {"num_cpus": self._wanted or None, "include_dashboard": False} if local else {}
         try:
+            _knock(self._address)
             ray.init(self._address, logging_level="error", log_to_driver=False, **settings)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise SpinalError(f"no Ray cluster at {self._address}: {error}") from error
+        except (OSError, RuntimeError, ValueError) as error:
+            raise SpinalError(
+                f"no Ray cluster at {self._address} ({error}): `ray start --head` starts one"
+            ) from error
         self._started = True
         return self
 
@@ -107,11 +112,18 @@ class RayEngine:
                 yield run, message
 
 
+def _knock(address: str) -> None:
+    """Fail at once if nobody listens at ``[ray://]host:port``; Ray would try for minutes."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
 def _attempt(run: Run, dataset: Dataset, wait: float, mark: str) -> str | None:
     """An attempt on a node, if that shares the folder of the runs."""
     if not (run.out / mark).exists():
         return (
-            f"{os.uname().nodename} does not see the {run.out} of the machine that started the "
+            f"{platform.node()} does not see the {run.out} of the machine that started the "
             "grid: --out must be a folder that all nodes share, at the same path"
         )
     return attempt(run, dataset, wait)
