@@ -27,7 +27,7 @@ BANDWIDTH = 0.04
 
 _SCORES = {
     "entropy": "entropy",
-    "sharpened-entropy": "entropy, sharpened as for picking",
+    "sharpened-entropy": "sharpened entropy",
     "log-density": "log-density",
     "mutual-information": "mutual information",
 }
@@ -175,7 +175,8 @@ def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: 
     axes.set_title(title(method), loc="left", color=colour)
     axes.set_title(f"AUROC {area:.3f}", loc="right", fontsize=9)
     if named:
-        highest = (inside.argmax(), (outside - inside).argmax())
+        # Where each is farthest above the other.
+        highest = ((inside - outside).argmax(), (outside - inside).argmax())
         for name, density, at, ink in zip(
             _names(seeds[0]), (inside, outside), highest, (INK, colour), strict=True
         ):
