@@ -30,7 +30,7 @@ def uncertainty_alone(
     ],
     seeds: Seeds = "0-2",
     out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path(
-        "uncertainty-alone"
+        "runs/uncertainty-alone"
     ),
     data_dir: DataDir = None,
 ) -> None:
@@ -56,7 +56,9 @@ def full_mnist(
         str, typer.Argument(help="mnist, digits, or a TOML file; `mnist@cpu` is smaller.")
     ] = "mnist",
     seeds: Seeds = "0-2",
-    out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("full-mnist"),
+    out: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path(
+        "runs/full-mnist"
+    ),
     runs: Annotated[
         Path, typer.Option(help="Folder with runs of SPN-CNN; they are made if there are none.")
     ] = Path("runs"),
