@@ -63,12 +63,12 @@ class JoblibEngine:
 
 def _attempt(i: int, run: Run, dataset: Dataset, parent: int) -> tuple[int, str | None]:
     if os.getpid() != parent:
-        _leave_with(parent)
+        leave_with(parent)
     return i, attempt(run, dataset)
 
 
 @functools.cache
-def _leave_with(parent: int) -> None:
+def leave_with(parent: int) -> None:
     """End this worker when the process that started it is gone.
 
     A grid that was killed would otherwise leave its workers behind, at work and holding the locks

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
 from spinal.errors import FileFormatError, SpinalError
-from spinal.experiments.engines.local import _leave_with
+from spinal.experiments.engines.local import leave_with
 from spinal.experiments.protocol import Protocol
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
@@ -271,7 +271,7 @@ def _attempt(
     key: str, trial: Trial, data_dir: str | Path | None, parent: int
 ) -> tuple[str, Outcome]:
     if os.getpid() != parent:
-        _leave_with(parent)
+        leave_with(parent)
     return key, assess(trial, data_dir)
 
 
