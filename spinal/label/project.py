@@ -108,7 +108,10 @@ class Project:
 
     @property
     def model_folder(self) -> Path:
-        """Where the newest learner is kept; see `spinal.learner.ActiveLearner.load`."""
+        """Where the newest learner is kept; see `spinal.learner.ActiveLearner.load`.
+
+        In a pause it is fitted to all answers, those kept for testing too.
+        """
         return self.home / "model"
 
     @property

@@ -66,6 +66,11 @@ class Snapshot:
     pictures: Points | None = None
 
     @property
+    def learnt(self) -> Points:
+        """What a network is given: pictures, or features."""
+        return self.points if self.pictures is None else self.pictures
+
+    @property
     def training(self) -> NDArray[np.int64]:
         """Rows that are learnt from."""
         return np.flatnonzero(~self.holdout & (self.labels != UNLABELLED))
@@ -167,11 +172,7 @@ def fit(
     if settings.kind is not None:  # all goes through the whole network: not all images, then
         askable = _draw(askable, settings.kind.candidates, seed)
         looked_at = np.union1d(np.union1d(known, snapshot.testing), askable)
-    points = snapshot.points if snapshot.pictures is None else snapshot.pictures
-    pool = Pool(points, settings.classes, np.union1d(known, askable))
-    learner = make_learner(pool, settings, seed, backbone)
-    learner.tell(known, snapshot.labels[known])
-    learner.fit(on_step=on_step)
+    learner = _fit_learner(snapshot, settings, seed, known, askable, backbone, on_step)
     seconds = time.perf_counter() - began
     try:
         picks = learner.ask(n)
@@ -179,7 +180,7 @@ def fit(
         picks = np.empty(0, np.int64)
     if keep is not None:
         learner.save(keep)
-    probs, log_density = _assess(learner, points, looked_at)
+    probs, log_density = _assess(learner, snapshot.learnt, looked_at)
     rare = np.quantile(log_density, NEW)
     tested = snapshot.testing
     right = probs[np.searchsorted(looked_at, tested)].argmax(1) == snapshot.labels[tested]
@@ -190,6 +191,40 @@ def fit(
         len(known), len(tested), int(right.sum()), snapshot.images[looked_at], probs, log_density,
         seconds,
     )  # fmt: skip
+
+
+def fit_to_all(
+    snapshot: Snapshot,
+    settings: ProjectSettings,
+    round: int,
+    keep: Path,
+    backbone: Backbone | None = None,
+    on_step: Callable[[str, int, int], None] | None = None,
+) -> None:
+    """Fit a learner to all labels, those kept for testing too, and keep it: the one to be used.
+
+    The test of the model without them stands for it, and is if anything too strict. See `fit` for
+    the arguments.
+    """
+    known = np.flatnonzero(snapshot.labels != UNLABELLED)
+    seed = derived_seed(settings.seed, round)
+    _fit_learner(snapshot, settings, seed, known, known[:0], backbone, on_step).save(keep)
+
+
+def _fit_learner(
+    snapshot: Snapshot,
+    settings: ProjectSettings,
+    seed: int,
+    known: NDArray[np.int64],
+    askable: NDArray[np.int64],
+    backbone: Backbone | None,
+    on_step: Callable[[str, int, int], None] | None,
+) -> ActiveLearner:
+    pool = Pool(snapshot.learnt, settings.classes, np.union1d(known, askable))
+    learner = make_learner(pool, settings, seed, backbone)
+    learner.tell(known, snapshot.labels[known])
+    learner.fit(on_step=on_step)
+    return learner
 
 
 def make_learner(

@@ -64,6 +64,7 @@ class Worker:
         self._missing: list[tuple[int, str]] = []  # images without features, in random order
         self._fitted: dict[int, int] = {}  # what the last fit was told: image -> class
         self._checked: dict[int, int] = {}  # the same of the last check of labels
+        self._kept: dict[int, int] = {}  # the same of the model that is kept
         self._beliefs: Beliefs | None = None
         self._covered = 0  # images with features when first questions were last chosen
         self._next_scan = 0.0
@@ -90,6 +91,8 @@ class Worker:
             self._compute_features()
         elif self._labels() != self._checked and self._beliefs is not None:
             self._check_labels()
+        elif self._fit_to_all_is_due():
+            self._fit_to_all()
         else:
             return False
         return True
@@ -97,7 +100,7 @@ class Worker:
     def wait(self) -> None:
         """Wait for an answer, or until it is time to look for new files."""
         self.say({"state": "idle" if self._fitted else "waiting"})
-        news = self._labels() != self._fitted
+        news = self._labels() != self._fitted or self._labels(tested=True) != self._kept
         pause = min(self._next_scan - time.monotonic(), QUIET if news else SCAN)
         self.woken.wait(max(0.05, pause))
         self.woken.clear()
@@ -160,8 +163,8 @@ class Worker:
 
     # What is known
 
-    def _labels(self) -> dict[int, int]:
-        """The classes of all images that are learnt from and have features."""
+    def _labels(self, *, tested: bool = False) -> dict[int, int]:
+        """The classes of all images that are learnt from (or ``tested`` on) and have features."""
         number = {name: i for i, name in enumerate(self.settings.classes)}
         change = self.store.last_change()
         if change != self._last_change:
@@ -169,7 +172,7 @@ class Worker:
         return {
             row["id"]: number[row["label"]]
             for row in self.store.labelled()
-            if not row["holdout"] and row["id"] in self._places
+            if (tested or not row["holdout"]) and row["id"] in self._places
         }
 
     def _snapshot(self) -> rounds.Snapshot:
@@ -249,7 +252,22 @@ class Worker:
         )
         self.store.questions.hand_over(number, found.queue)
         self._fitted, self._fitted_at = labels, change
+        self._kept = labels
         self.say({"state": "fitted"})
+
+    def _fit_to_all_is_due(self) -> bool:
+        """A person who pauses, and a model that is to be used but was not told all answers."""
+        quiet = time.monotonic() - self._last_answer > QUIET
+        return quiet and bool(self._fitted) and self._labels(tested=True) != self._kept
+
+    def _fit_to_all(self) -> None:
+        labels = self._labels(tested=True)
+        self.say({"state": "fitting"})
+        rounds.fit_to_all(
+            self._snapshot(), self.settings, self.store.last_round(), self.project.model_folder,
+            self.backbone, self._say_step if self.settings.kind else None,
+        )  # fmt: skip
+        self._kept = labels
 
     def _say_step(self, _: str, step: int, steps: int) -> None:
         if step % 10 == 0 or step == steps:

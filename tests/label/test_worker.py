@@ -132,7 +132,8 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     beliefs = Beliefs.load(project.beliefs_file)
     assert len(beliefs.images) == 40
     assert len(beliefs.checked) > 0
-    assert (project.model_folder / "network.safetensors").is_file()
+    with np.load(project.model_folder / "pool.npz") as kept:  # the model to be used knows them all
+        assert len(kept["labels"]) == 20
     reasons = {a["reason"] for a in project.store.answers()}
     assert reasons == {"coverage", "holdout"}
     question = next(

@@ -9,7 +9,7 @@ export function drawCurve(node, state) {
   const bySize = new Map(state.rounds.filter((r) => r.tested_on > 0).map((r) => [r.trained_on, r]));
   const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
   const share = percent(state.holdout);
-  const note = `${share} of the questions are drawn at random, kept for testing, and never learnt from.`;
+  const note = `${share} of the questions are drawn at random, kept for testing, and not learnt from until you pause: the model that you export knows all answers, and should be a little better than this.`;
   if (!rounds.length) {
     node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));
     return;

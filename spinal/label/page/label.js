@@ -163,7 +163,7 @@ function because({ reason, belief }) {
     new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
       : "Unlike what it has learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
-    holdout: ["Test question", "Drawn at random, and never learnt from: it measures the model."],
+    holdout: ["Test question", "Drawn at random, and not learnt from by the model that it measures."],
     random: ["By chance", "The model has nothing to ask yet."],
   };
   const [name, text] = texts[reason] ?? ["Again", "You took your answer back."];
