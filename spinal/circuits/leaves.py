@@ -179,12 +179,14 @@ class NormalLeaves(nn.Module):
             seen = seen & keep
         # The input is masked before any arithmetic: 0 * NaN would be NaN, also in the gradient.
         z = torch.where(seen, (z - self.shift) / self.stretch - natural.centre, 0)
-        value, one = (
-            self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
-            for x in (z, seen.to(z.dtype))
-        )
         linear, constant, *square = natural.eta
-        log_p = torch.baddbmm(torch.bmm(one, constant), value, linear)
+        value = self._of_points(z)
+        # Where nothing is missing, which is usual, constants are the same for all points.
+        if keep is None and seen.device.type == "cpu" and bool(seen.all()):
+            at_centre = constant.sum(1, keepdim=True)
+        else:
+            at_centre = torch.bmm(self._of_points(seen.to(z.dtype)), constant)
+        log_p = torch.baddbmm(at_centre, value, linear)
         if square:
             log_p = torch.baddbmm(log_p, value * value, square[0])
         common = (z * z * natural.common).sum(1, dtype=wide(z))
@@ -238,6 +240,10 @@ class NormalLeaves(nn.Module):
         value = torch.where(chosen >= 0, value, 0)
         filled = value.new_zeros(self.features, len(z)).index_add(0, self._owner, value).T
         return torch.where(z.isnan(), filled * self.stretch + self.shift, z)
+
+    def _of_points(self, x: Tensor) -> Tensor:
+        """``x [N, D]`` by region, ``[A B, N, V]``."""
+        return self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
 
     def _by_region(self, values: Tensor, dim: int) -> Tensor:
         """Turn dimension ``dim`` from slots into ``A B, V``; 0 where a region has fewer."""
