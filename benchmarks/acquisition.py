@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +37,10 @@ from acquisition_cases import (
     measure,
 )
 from acquisition_parity import assert_parity
-from circuits import ROOT, processor
+from machine import commit, processor
 
+#: What a change of makes a measurement another one.
+MEASURED = ("spinal/acquisition", "spinal/networks", "spinal/posteriors")
 #: Cases, and who takes part beside spinal.
 COMPARED: list[tuple[Case, list[str]]] = [
     (batchbald(2_000, 20, 5), [REDUX, SKACTIVEML, BAAL]),
@@ -72,7 +73,7 @@ def compare(pythons: dict[str, str], repeats: int, wanted: set[str]) -> Iterator
         for other in scores[1:]:
             # Both are greedy on estimates: the information of the batches agrees, not each pick.
             assert abs(scores[0][-1] - other[-1]) < 0.1, f"{scores[0][-1]} and {other[-1]} nats"
-        yield {"case": case, "commit": commit(), **numbers(results)}
+        yield {"case": case, "commit": commit(*MEASURED), **numbers(results)}
 
 
 def numbers(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -205,18 +206,6 @@ def report(record: dict[str, Any]) -> str:
     )
 
 
-def commit() -> str:
-    """The commit that was measured, and whether the package had changes on top of it."""
-
-    def git(*arguments: str) -> str:
-        run = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
-        return run.stdout.strip()
-
-    measured = ("spinal/acquisition", "spinal/networks", "spinal/posteriors")
-    changed = git("status", "--porcelain", "--", *measured)
-    return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
-
-
 def main() -> None:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(description="Speed and memory of acquisition functions.")
@@ -252,7 +241,7 @@ def main() -> None:
         scaling = [
             {
                 "case": case,
-                "commit": commit(),
+                "commit": commit(*MEASURED),
                 **numbers({SPINAL: measure(sys.executable, SPINAL, case)}),
             }
             for case in SCALING

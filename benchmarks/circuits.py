@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import ROOT, commit, processor
 
-ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "benchmarks/peers"
 GRIDS = ((16, 8), (16, 32))
 BATCHES = (64, 1000)
@@ -258,25 +257,6 @@ def verdict(judgement: dict[str, Any]) -> str:
     return f"- {judgement['target']}, {judgement['grid']}: {met}{ratio}"
 
 
-def processor() -> str:
-    """The model of the CPU, as the kernel names it."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
-
-
-def commit() -> str:
-    """The commit that was measured, and whether the package had changes on top of it."""
-
-    def git(*arguments: str) -> str:
-        run = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
-        return run.stdout.strip()
-
-    changed = git("status", "--porcelain", "--", "spinal/circuits")
-    return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
-
-
 def main() -> None:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(description="Speed and memory of the paper's DGC-SPN.")
@@ -297,7 +277,7 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the workers inherit it
     start = time.time()
-    measured_commit = commit()
+    measured_commit = commit("spinal/circuits")
     rows, parity, versions = measure(pythons, options.repeats, 1000 * options.memory_limit)
     judgements = list(judge(rows))
     text = "\n".join(

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from machine import commit
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.linear_model import LogisticRegressionCV
@@ -107,7 +107,7 @@ def measure(seed: int, options: argparse.Namespace) -> dict[str, Any]:
     found = {
         "seed": seed,
         "settings": settings,
-        "commit": commit(),
+        "commit": commit("spinal"),
         "workers": options.workers,
         "accuracies": compare(project, person, train, test, classes, seed),
         "waits": [1000 * wait for wait in session.waits],
@@ -182,10 +182,11 @@ def label(
 def learnt_all(project: Project) -> bool:
     """Whether the model that is kept was told all answers, those for testing too."""
     file = project.model_folder / "pool.npz"
-    if not file.exists():  # for the moment in which a newer model takes its place, too
+    try:
+        with np.load(file) as kept:
+            return len(kept["labels"]) == project.store.progress()["labelled"]
+    except FileNotFoundError:  # also for the moment in which a newer model takes its place
         return False
-    with np.load(file) as kept:
-        return len(kept["labels"]) == project.store.progress()["labelled"]
 
 
 def compare(
@@ -302,18 +303,6 @@ def gain(differences: NDArray[np.float64]) -> str:
     if len(differences) > 1:
         text += f" ± {100 * differences.std(ddof=1) / np.sqrt(len(differences)):.1f}"
     return text
-
-
-def commit() -> str:
-    """The commit that was measured, and whether the package had changes on top of it."""
-
-    def git(*arguments: str) -> str:
-        root = str(Path(__file__).parents[1])
-        run = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
-        return run.stdout.strip()
-
-    changed = git("status", "--porcelain", "--", "spinal")
-    return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
 
 
 def say_some(what: str, done: int, of: int, every: int = 32 * 25) -> None:

@@ -9,7 +9,6 @@ numbers, as many as EfficientNet-Lite0 has, by a network that takes no time. Lin
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import socket
 import subprocess
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from label import commit, say, write_images
+from label import say, write_images
+from machine import commit, peak_memory
 
 from spinal.label.simulate import Connection, Person
 
@@ -100,7 +100,7 @@ def main() -> None:
     options.place.mkdir(parents=True, exist_ok=True)
     rows = [measure(n, options) for n in (1000, options.files)]
     lines = [
-        f"`python benchmarks/label_memory.py {' '.join(sys.argv[1:])}`, commit {commit()}",
+        f"`python benchmarks/label_memory.py {' '.join(sys.argv[1:])}`, commit {commit('spinal')}",
         "",
         f"{options.answers} answers by a simulated person; 1,280 features; most memory, in MB.",
         "",
@@ -155,13 +155,6 @@ def measure(n: int, options: argparse.Namespace) -> dict[str, str]:
             *(1000 * np.quantile(session.waits, q) for q in (0.5, 0.99))
         ),
     }
-
-
-def peak_memory(pid: int) -> float:
-    """The most memory that a process had, in MB."""
-    found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import re
 import sys
 import time
 from dataclasses import replace
@@ -22,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from machine import peak_memory
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.experiments.protocol import Protocol, load_protocol
@@ -101,10 +101,7 @@ def measure_peak(protocol: Protocol, data_dir: Path | None) -> float:
     dataset = load_dataset("mnist", data_dir)
     learner = make_learner(protocol, dataset, _splits(protocol, dataset), "spn-cnn", 0)
     make_round(learner, dataset, protocol.batch)
-    # Not `getrusage`: there a new process begins with the peak of the one that started it.
-    status = Path("/proc/self/status").read_text()
-    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
-    return int(peak) / 1024
+    return peak_memory()
 
 
 def _splits(protocol: Protocol, dataset: Dataset) -> Splits:

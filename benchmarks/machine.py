@@ -1,0 +1,39 @@
+"""What was measured, and on what: the commit, the processor, peaks of memory. For Linux."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def commit(*measured: str) -> str:
+    """The commit that was measured, and whether these folders had changes on top of it."""
+
+    def git(*arguments: str) -> str:
+        run = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
+        return run.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", *measured)
+    return git("rev-parse", "--short", "HEAD") + (" with uncommitted changes" if changed else "")
+
+
+def processor() -> str:
+    """The model of the CPU, as the kernel names it."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def peak_memory(process: int | str = "self") -> float:
+    """The most memory that a process had, in MB.
+
+    By what the process says: `getrusage` begins with the peak of the one that started it.
+    """
+    found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
