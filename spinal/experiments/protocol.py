@@ -84,8 +84,24 @@ class CircuitProtocol:
         return from_mapping(Recipe, self.recipe, f"{where}.recipe", base)
 
 
+class Trained:
+    """What names a network and a circuit, and how both are trained."""
+
+    name: str
+    network: NetworkProtocol
+    circuit: CircuitProtocol
+
+    def training(self) -> TrainSettings:
+        """The settings of the network's training."""
+        return self.network.settings(f"{self.name}: network")
+
+    def recipe(self) -> Recipe:
+        """The settings of the circuit."""
+        return self.circuit.settings(f"{self.name}: circuit")
+
+
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Trained):
     """An experiment, but for method, acquisition function and seed.
 
     Attributes:
@@ -131,14 +147,6 @@ class Protocol:
         # found before anything is trained.
         self.training()
         self.recipe()
-
-    def training(self) -> TrainSettings:
-        """The settings of the network's training."""
-        return self.network.settings(f"{self.name}: network")
-
-    def recipe(self) -> Recipe:
-        """The settings of the circuit."""
-        return self.circuit.settings(f"{self.name}: circuit")
 
     def to_mapping(self) -> dict[str, Any]:
         """As plain values, for TOML or JSON."""

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from spinal import networks
 from spinal.acquisition.scores import bald, max_entropy, mean_log_probs
-from spinal.circuits import Recipe
 from spinal.data import dataset_names, load_dataset, make_splits
 from spinal.data.points import as_points
 from spinal.data.splits import shuffled
@@ -31,9 +30,9 @@ from spinal.errors import SpinalError, suggestion
 from spinal.experiments.detection import detection, histogram
 from spinal.experiments.measurements import Measurement, StepBar
 from spinal.experiments.metrics import evaluate
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Trained
 from spinal.experiments.scales import Shelf
-from spinal.networks import NETWORKS, Network, TrainSettings, build_network, compute_features
+from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, Posterior, View
 from spinal.settings import to_mapping
@@ -49,7 +48,7 @@ _NETWORK, _POSTERIOR, _SAMPLES, _OUTSIDE = range(4)
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Trained):
     """An experiment, but for the seed.
 
     Attributes:
@@ -93,14 +92,6 @@ class Pair:
         # A mistake in a file is found before anything is trained.
         self.training()
         self.recipe()
-
-    def training(self) -> TrainSettings:
-        """The settings of the network's training."""
-        return self.network.settings(f"{self.name}: network")
-
-    def recipe(self) -> Recipe:
-        """The settings of the circuit."""
-        return self.circuit.settings(f"{self.name}: circuit")
 
     def posterior(self, method: str) -> Posterior:
         """The posterior of a method, to be fitted."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -114,6 +116,24 @@ def _pairs(
     return found
 
 
+def _corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Tests, with Holm's correction over all of them."""
+    data = pd.DataFrame(rows)
+    data["holm"] = holm(data["p_value"].tolist())
+    return data
+
+
+def _both(test: Any) -> str:
+    """The two methods of a test, as a reader calls them."""
+    return f"{title(test.method)}, {title(test.competitor)}"
+
+
+def _verdict(test: Any) -> dict[str, str]:
+    """The last columns of a table of tests."""
+    starred = p_value(test.holm) + (" *" if test.holm < LEVEL else "")
+    return {"p": p_value(test.p_value), "Holm": starred}
+
+
 def mcnemar_tests(experiment: Experiment) -> Table | None:
     """McNemar's exact test at the last budget, for each seed."""
     labels = int(experiment.labels[-1])
@@ -128,15 +148,13 @@ def mcnemar_tests(experiment: Experiment) -> Table | None:
             })  # fmt: skip
     if not rows:
         return None
-    data = pd.DataFrame(rows)
-    data["holm"] = holm(data["p_value"].tolist())
+    data = _corrected(rows)
     shown = pd.DataFrame([
         {
-            "first and second": f"{title(t.method)}, {title(t.competitor)}", "seed": str(t.seed),
+            "first and second": _both(t), "seed": str(t.seed),
             "only first right": count(t.only_method_right),
             "only second right": count(t.only_competitor_right),
-            "p": p_value(t.p_value),
-            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+            **_verdict(t),
         }
         for t in data.itertuples()
     ])  # fmt: skip
@@ -159,14 +177,12 @@ def area_tests(experiment: Experiment) -> Table | None:
             })  # fmt: skip
     if not rows:
         return None
-    data = pd.DataFrame(rows)
-    data["holm"] = holm(data["p_value"].tolist())
+    data = _corrected(rows)
     shown = pd.DataFrame([
         {
-            "first and second": f"{title(t.method)}, {title(t.competitor)}",
-            "seeds": str(t.seeds), "difference in area": points(t.difference),
-            "p": p_value(t.p_value),
-            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+            "first and second": _both(t), "seeds": str(t.seeds),
+            "difference in area": points(t.difference),
+            **_verdict(t),
         }
         for t in data.itertuples()
     ])  # fmt: skip
