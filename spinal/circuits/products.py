@@ -13,8 +13,9 @@ kind       output ``i`` multiplies  that is                      ``n`` ->
 ========== ======================= ============================ ==========
 
 A cell outside the grid is padding: it has no variables and the value 1. Along an axis, outputs
-fall into a few stretches that have their cells at fixed distances, and products are computed block
-by block of such stretches: every cell is read and written once, and padding is never made.
+fall into at most two groups that have their cells at fixed distances (in ``full``, those with one
+cell and those with two), and products are computed block by block of such groups: every cell is
+read and written once, padding is never made, and calls are few, which is what small layers cost.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from spinal.errors import StructureError
 
 #: A binary function such as ``torch.mul`` that accepts ``out=``.
 Combine: TypeAlias = Callable[..., Tensor]
-#: Where results of an axis go, and the stretches of the same length that they come from.
-Stretch: TypeAlias = tuple[slice, tuple[slice, ...]]
+#: Places on an axis, evenly spaced in one dimension or several: sizes, strides, the first place.
+Places: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
+#: Where results of an axis go, and the places, as many, that they come from.
+Group: TypeAlias = tuple[Places, tuple[Places, ...]]
 #: A block of a contiguous tensor, as `Tensor.as_strided` wants it: size, strides, offset.
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
@@ -63,25 +66,31 @@ class Pairs:
             )
         return d
 
-    def up(self, n: int) -> list[Stretch]:
-        """For each stretch of outputs, the cells that they multiply."""
+    def up(self, n: int) -> list[Group]:
+        """For each group of outputs, the cells that they multiply."""
         d = self.dilation
         if self.kind == "valid":
-            return [(slice(None), (slice(0, n, 2), slice(1, n, 2)))]
-        both = slice(0, n - d), slice(d, n)
+            return [(_range(n // 2), (_range(n // 2, step=2), _range(n // 2, step=2, start=1)))]
+        both = _range(n - d), _range(n - d, start=d)
         if self.kind == "full":
-            first, last = (slice(0, d), (slice(0, d),)), (slice(n, n + d), (slice(n - d, n),))
-            return [first, (slice(d, n), both), last]
-        return [(slice(0, n - d), both), (slice(n - d, d), (slice(n - d, d),))]
+            # d at the one end and d at the other: both ends at once.
+            ends = ((2, d), (n, 1), 0), (((2, d), (n - d, 1), 0),)
+            return [ends, (_range(n - d, start=d), both)]
+        rest = _range(2 * d - n, start=n - d)
+        return [(_range(n - d), both), (rest, (rest,))]
 
-    def down(self, n: int) -> list[Stretch]:
-        """For each stretch of cells, the outputs that they are part of."""
+    def down(self, n: int) -> list[Group]:
+        """For each group of cells, the outputs that they are part of."""
         d = self.dilation
-        if self.kind == "valid":
-            return [(slice(i, n, 2), (slice(None),)) for i in (0, 1)]
+        if self.kind == "valid":  # the same output for two cells: a stride of 0
+            return [(((n // 2, 2), (2, 1), 0), (((n // 2, 2), (1, 0), 0),))]
         if self.kind == "full":
-            return [(slice(0, n), (slice(0, n), slice(d, n + d)))]
-        return [(slice(0, d), (slice(0, d),)), (slice(d, n), (slice(0, n - d),))]
+            return [(_range(n), (_range(n), _range(n, start=d)))]
+        return [(_range(d), (_range(d),)), (_range(n - d, start=d), (_range(n - d),))]
+
+
+def _range(length: int, *, start: int = 0, step: int = 1) -> Places:
+    return (length,), (step,), start
 
 
 class Product(nn.Module):
@@ -145,9 +154,6 @@ class Product(nn.Module):
         return ", ".join("-" if p is None else f"{p.kind} {p.dilation}" for p in self.pairs)
 
 
-_EVERYTHING: list[Stretch] = [(slice(None), (slice(None),))]
-
-
 class _Blocks(NamedTuple):
     """The shape of a result, and for each block of it those that it is made from."""
 
@@ -160,17 +166,17 @@ class _Blocks(NamedTuple):
 @functools.lru_cache(maxsize=512)
 def _blocks_up(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
     """The blocks of products of ``[A, B, ...]``, a tensor of this shape."""
-    stretches = [_EVERYTHING if p is None else p.up(n) for p, n in _axes(rows, columns, shape)]
+    groups = [_as_it_is(n) if p is None else p.up(n) for p, n in _axes(rows, columns, shape)]
     grid = [n if p is None else p.size(n) for p, n in _axes(rows, columns, shape)]
-    return _find_blocks(shape, (*grid, *shape[2:]), stretches)
+    return _find_blocks(shape, (*grid, *shape[2:]), groups)
 
 
 @functools.lru_cache(maxsize=512)
 def _blocks_down(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
     """The blocks that products give back to their cells, a tensor of this shape."""
-    stretches = [_EVERYTHING if p is None else p.down(n) for p, n in _axes(rows, columns, shape)]
+    groups = [_as_it_is(n) if p is None else p.down(n) for p, n in _axes(rows, columns, shape)]
     grid = [n if p is None else p.size(n) for p, n in _axes(rows, columns, shape)]
-    return _find_blocks((*grid, *shape[2:]), shape, stretches)
+    return _find_blocks((*grid, *shape[2:]), shape, groups)
 
 
 def _axes(
@@ -179,14 +185,22 @@ def _axes(
     return zip((rows, columns), shape[:2], strict=True)
 
 
-def _find_blocks(
-    source: Sequence[int], target: Sequence[int], stretches: list[list[Stretch]]
-) -> _Blocks:
-    def window(shape: Sequence[int], i: slice, j: slice) -> Window:
-        view = torch.empty(tuple(shape), device="meta")[i, j]
-        return tuple(view.shape), view.stride(), int(view.storage_offset())
+def _as_it_is(n: int) -> list[Group]:
+    return [(_range(n), (_range(n),))]
 
-    rows, columns = stretches
+
+def _find_blocks(
+    source: Sequence[int], target: Sequence[int], groups: list[list[Group]]
+) -> _Blocks:
+    def window(shape: Sequence[int], row: Places, column: Places) -> Window:
+        within = torch.empty(tuple(shape), device="meta").stride()
+        size = (*row[0], *column[0], *shape[2:])
+        down, right = (
+            [step * within[axis] for step in each[1]] for axis, each in enumerate((row, column))
+        )
+        return size, (*down, *right, *within[2:]), row[2] * within[0] + column[2] * within[1]
+
+    rows, columns = groups
     blocks = [
         (window(target, to_row, to_column), [window(source, i, j) for i in above for j in left])
         for to_row, above in rows
