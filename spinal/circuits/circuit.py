@@ -34,12 +34,12 @@ class Evaluated:
 
     Attributes:
         natural: `NormalLeaves.natural`.
-        weights: `Sum.scaled_weights` of each layer.
+        mixtures: `Sum.mixtures` of each layer.
         log_prior: ``[C]``.
     """
 
     natural: Natural
-    weights: list[Tensor]
+    mixtures: list[Tensor]
     log_prior: Tensor
 
 
@@ -169,6 +169,8 @@ class Circuit(nn.Module):
         z = z.to(self.prior_logits.dtype)
         if not len(z):
             return z.new_zeros(0, self.classes), z.new_zeros(0, dtype=wide(z))
+        if len(z) <= CHUNK:
+            return self._class_values(z, keep, theta)
         pieces: Iterable[Tensor | None] = repeat(None)
         if keep is not None:
             pieces = keep.expand(len(z), -1).split(CHUNK)
@@ -187,7 +189,7 @@ class Circuit(nn.Module):
             top = self.product_values(log_p)[-1]
             by_class = (top.unsqueeze(-1) + self.root_log_weights()).logsumexp((0, 1, 3))
         else:
-            by_class, m = root_values(log_p, self.layers, theta.weights, self.paths)
+            by_class, m = root_values(log_p, self.layers, theta.mixtures, self.paths)
             common = common + m
         return by_class + theta.log_prior, common
 
@@ -200,7 +202,7 @@ class Circuit(nn.Module):
         """Normalise the parameters, for use with several calls."""
         return Evaluated(
             self.leaves.natural(),
-            [layer.sum.scaled_weights() for layer in self.layers],
+            [layer.sum.mixtures() for layer in self.layers],
             self.prior_logits.log_softmax(0),
         )
 

@@ -39,14 +39,14 @@ from spinal.circuits.sums import Layer
 
 
 def root_values(
-    log_p: Tensor, layers: Sequence[Layer], weights: Sequence[Tensor], paths: Tensor
+    log_p: Tensor, layers: Sequence[Layer], mixtures: Sequence[Tensor], paths: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The logarithms of the roots, in two parts to be added.
 
     Args:
         log_p: log-densities of the leaves, ``[A, B, N, K]``.
         layers: of which the last is dense.
-        weights: `Sum.scaled_weights` of each layer.
+        mixtures: `Sum.mixtures` of each layer.
         paths: see `paths_to_roots`.
 
     Returns:
@@ -54,7 +54,7 @@ def root_values(
         classes. For points far from all data it runs to -1e8 and more, where float32 could no
         longer tell one class from another.
     """
-    by_class, common = _RootValues.apply(log_p, layers, paths, *weights)
+    by_class, common = _RootValues.apply(log_p, list(layers), paths, *mixtures)
     return by_class, common
 
 
@@ -76,17 +76,17 @@ class _RootValues(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, log_p: Tensor, layers: Sequence[Layer], paths: Tensor, *weights: Tensor
+        ctx: Any, log_p: Tensor, layers: list[Layer], paths: Tensor, *mixtures: Tensor
     ) -> tuple[Tensor, Tensor]:
         # The scales of all cells in one piece, [cells, N]; `t` are views of it, [cells, N, 1].
-        sizes = [log_p.size(0) * log_p.size(1), *(w.size(0) for w in weights)]
+        sizes = [log_p.size(0) * log_p.size(1), *(w.size(0) for w in mixtures)]
         scales = log_p.new_empty(sum(sizes), log_p.size(2))
         log_t, *t_of_layers = (part.unsqueeze(-1) for part in scales.split(sizes))
 
         torch.amax(log_p.flatten(0, 1), -1, keepdim=True, out=log_t)
         s = (log_p - log_t.view(*log_p.shape[:3], 1)).exp_()
         sums, products = [], []
-        for layer, w, t in zip(layers, weights, t_of_layers, strict=True):
+        for layer, w, t in zip(layers, mixtures, t_of_layers, strict=True):
             sums.append(s)
             p = layer.product.combine(s, torch.mul).flatten(0, 1)
             if layer.product.is_identity:
@@ -102,15 +102,15 @@ class _RootValues(torch.autograd.Function):
                 # A cell whose share underflows is negligible: weights, and so sums, have a floor.
                 factor.mul_((m - common).exp_().unsqueeze(-1))
                 p = p * factor if layer.product.is_identity else p.mul_(factor)
-                s = torch.bmm(p, w).sum(0)
+                s = torch.bmm(p, w.transpose(1, 2)).sum(0)
             else:
                 if not layer.product.is_identity:
                     p.mul_(t.reciprocal())
-                s = torch.bmm(p, w).view(*layer.sum.cells, *p.shape[1:-1], -1)
+                s = torch.bmm(p, w.transpose(1, 2)).view(*layer.sum.cells, *p.shape[1:-1], -1)
                 t.mul_(1 - layer.sum.floor)
             products.append(p)
         ctx.layers = layers
-        ctx.save_for_backward(s, *sums, *products, *weights)
+        ctx.save_for_backward(s, *sums, *products, *mixtures)
         common.add_(math.log1p(-layers[-1].sum.floor))
         ctx.mark_non_differentiable(common)
         return s.log(), common
@@ -120,16 +120,16 @@ class _RootValues(torch.autograd.Function):
     def backward(ctx: Any, d_by_class: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         roots, *saved = ctx.saved_tensors
         depth = len(ctx.layers)
-        sums, products, weights = saved[:depth], saved[depth : 2 * depth], saved[2 * depth :]
-        d_weights: list[Tensor | None] = [None] * depth
+        sums, products, mixtures = saved[:depth], saved[depth : 2 * depth], saved[2 * depth :]
+        d_mixtures: list[Tensor | None] = [None] * depth
         ds = (d_by_class / roots).expand(len(products[-1]), -1, -1)
         for i in reversed(range(depth)):
             layer, s, p = ctx.layers[i], sums[i], products[i]
             if ctx.needs_input_grad[3 + i]:
-                d_weights[i] = torch.bmm(ds.transpose(1, 2), p).transpose(1, 2)
-            flow = torch.bmm(ds, weights[i].transpose(1, 2)).mul_(p)
+                d_mixtures[i] = torch.bmm(ds.transpose(1, 2), p)
+            flow = torch.bmm(ds, mixtures[i]).mul_(p)
             flow = flow.view(*layer.sum.cells, *p.shape[1:])
             if i:
                 ds = layer.product.spread_over(flow, s).flatten(0, 1)
         d_log_p = ctx.layers[0].product.spread(flow, ctx.layers[0].cells, torch.add)
-        return d_log_p, None, None, *d_weights
+        return d_log_p, None, None, *d_mixtures

@@ -8,7 +8,7 @@ Weights have a floor that is part of the model,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,7 @@ class Sum(nn.Module):
             raise StructureError(f"weight_floor must be in [0, 1), not {floor}")
         self.cells, self.inputs, self.outputs = cells, inputs, outputs
         self.over_cells, self.floor = over_cells, floor
+        self._scaled_floor = floor / self.fan_in / (1 - floor)
         # Inputs last: softmax is several times faster over memory in one piece.
         n = cells[0] * cells[1]
         shape = (outputs, n, inputs) if over_cells else (n, outputs, inputs)
@@ -61,41 +62,35 @@ class Sum(nn.Module):
         """The number of children of each sum."""
         return self.inputs * (self.cells[0] * self.cells[1] if self.over_cells else 1)
 
-    @property
-    def _scaled_floor(self) -> float:
-        return self.floor / self.fan_in / (1 - self.floor)
-
     def weights(self) -> Tensor:
         """``[A B, inputs, outputs]``; sums to 1 over the inputs (and the cells, if it is dense)."""
-        return (1 - self.floor) * self.scaled_weights()
+        return (1 - self.floor) * self.mixtures().transpose(1, 2)
 
-    def scaled_weights(self) -> Tensor:
-        """`weights` over ``1 - floor``: the softmax, plus a constant.
+    def mixtures(self) -> Tensor:
+        """`weights` over ``1 - floor``, softmax plus a constant: ``[A B, outputs, inputs]``.
 
-        A factor for the whole layer costs nothing when it goes into the scale of its sums; on the
-        weights it would be another pass over all of them, and one over their derivatives.
+        As they lie in memory. A factor for the whole layer costs nothing when it goes into the
+        scale of its sums; on the weights it would be another pass over all of them, and one over
+        their derivatives.
         """
-        w = self._by_sum(self.logits).softmax(-1)
-        return self._as_weights(w + self._scaled_floor if self.floor else w)
+        w = self._softmax(torch.softmax)
+        return w + self._scaled_floor if self.floor else w
 
     def log_weights(self) -> Tensor:
         """The logarithm of `weights`, without underflow where there is no floor."""
         if self.floor:
             return self.weights().log()
-        return self._as_weights(self._by_sum(self.logits).log_softmax(-1))
+        return self._softmax(torch.log_softmax).transpose(1, 2)
 
-    def _by_sum(self, logits: Tensor) -> Tensor:
-        """One row for each sum: its children in the last dimension."""
-        return logits.flatten(1) if self.over_cells else logits
+    def _softmax(self, function: Callable[[Tensor, int], Tensor]) -> Tensor:
+        """``function`` over the children of each sum: ``[A B, outputs, inputs]``."""
+        if not self.over_cells:
+            return function(self.logits, -1)
+        return function(self.logits.flatten(1), -1).view(self.logits.shape).transpose(0, 1)
 
-    def _as_weights(self, by_sum: Tensor) -> Tensor:
-        """``[A B, inputs, outputs]``, a view."""
-        by_sum = by_sum.view(self.logits.shape)
-        return by_sum.permute(1, 2, 0) if self.over_cells else by_sum.transpose(1, 2)
-
-    def _as_logits(self, weights: Tensor) -> Tensor:
-        """The inverse of `_as_weights`."""
-        return weights.permute(2, 0, 1) if self.over_cells else weights.transpose(1, 2)
+    def _by_cell(self, logits: Tensor) -> Tensor:
+        """From and to the shape of the logits: ``[A B, outputs, inputs]``, a view."""
+        return logits.transpose(0, 1) if self.over_cells else logits
 
     @torch.no_grad()
     def set_weights(self, weights: Tensor) -> None:
@@ -117,32 +112,32 @@ class Sum(nn.Module):
                 "build the circuit with a smaller weight_floor"
             )
         logits = above.log().clamp_min(torch.finfo(above.dtype).min / 4)
-        self.logits.copy_(self._as_logits(logits))
+        self._by_cell(self.logits).copy_(logits.transpose(1, 2))
 
     @torch.no_grad()
     def favour_same_class(self, classes: int, strength: float) -> None:
         """Give more weight to children of the same class; channel j is of ``j mod classes``."""
         below = torch.arange(self.inputs, device=self.logits.device) % classes
         above = torch.arange(self.outputs, device=self.logits.device) % classes
-        self._as_weights(self.logits).add_(strength * (below[:, None] == above))
+        self._by_cell(self.logits).add_(strength * (above[:, None] == below))
 
     @torch.no_grad()
-    def blend(self, scaled_weights: Tensor, derivative: Tensor, step: float) -> None:
+    def blend(self, mixtures: Tensor, derivative: Tensor, step: float) -> None:
         r"""Move towards the EM estimate, given the derivative of the log-likelihood by them.
 
         The floor is a component of its own, which takes its share of the expected counts: what is
         left for :math:`\mathrm{softmax}(\theta)` is itself times the derivative by it. So the step
         is exact EM, floor included.
         """
-        old = scaled_weights - self._scaled_floor
+        old = mixtures - self._scaled_floor
         counts = (old * derivative).clamp_min(0)
-        dim = (0, 1) if self.over_cells else (1,)
+        dim = (0, 2) if self.over_cells else (2,)
         total = counts.sum(dim, keepdim=True)
         old = old / old.sum(dim, keepdim=True)
         new = torch.where(total > 0, counts / total, old)
         mixed = (1 - step) * old + step * new
         logits = mixed.clamp_min(torch.finfo(mixed.dtype).tiny).log()
-        self.logits.copy_(self._as_logits(logits))
+        self._by_cell(self.logits).copy_(logits)
 
     def scopes(self, children: Tensor) -> Tensor:
         """The scopes ``[A, B, D]`` (``[1, 1, D]`` if dense) of the sums, from their children's.

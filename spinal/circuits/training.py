@@ -10,6 +10,14 @@ second also ties down what cross-entropy alone leaves free, and so makes fits re
 
 A class without labels is not ruled out: in the first term it is given :math:`1 / (N + C)` of every
 target, Laplace's estimate of the share of a class that did not occur among N points.
+
+With :math:`t` for the target of a point, a distribution over the classes, both terms together are
+
+.. math::
+    (1 - \alpha) \log \sum_c p(z, c) \;-\; \sum_c u_c \log p(z, c), \qquad
+    u_c = (1 - \alpha)\, t_c + \tfrac{\alpha}{D} [c = y] ,
+
+where :math:`u` depends on the labels alone, and is computed once for all steps.
 """
 
 from __future__ import annotations
@@ -18,9 +26,10 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from spinal.circuits.circuit import Circuit, Evaluated, draw_kept
@@ -99,65 +108,98 @@ def fit(
         on_step: called with the step, the number of steps and the loss.
     """
     settings = settings or FitSettings()
-    z, y, weights = _checked(circuit, z, y, weights)
+    points = _Points.checked(circuit, z, y, weights)
+    held = None if validation is None else _Points.checked(circuit, *validation, None)
     generator = torch.Generator().manual_seed(seed)
-    size = len(z) if settings.batch_size is None else min(settings.batch_size, len(z))
+    n = len(points.y)
+    size = n if settings.batch_size is None else min(settings.batch_size, n)
     steps = settings.steps
     if settings.epochs is not None:
-        steps = settings.epochs * math.ceil(len(z) / size)
-    update = _em_update if settings.optimiser == "em" else _adam_update(circuit, settings, steps)
+        steps = settings.epochs * math.ceil(n / size)
+    by_em = settings.optimiser == "em"
+    update = (_em_update if by_em else _adam_update)(circuit, points, settings, steps)
     report, watch = FitReport(), _Watch(settings)
-    unseen = torch.bincount(y, minlength=circuit.classes) == 0
-    share = unseen.to(z.dtype) / (len(z) + circuit.classes)
 
-    batches = _batches(len(z), size, generator)
+    batches = _batches(n, size, generator)
     for step in range(steps):
-        rows = next(batches).to(z.device)
+        rows = next(batches).to(points.z.device)
         keep = None
         if settings.leaf_dropout:
-            kept = draw_kept((len(rows), z.size(1)), settings.leaf_dropout, generator)
-            keep = kept.to(z.device)
-        value = update(circuit, z[rows], y[rows], weights[rows], share, keep, settings)
+            kept = draw_kept((len(rows), circuit.features), settings.leaf_dropout, generator)
+            keep = kept.to(rows.device)
+        value = update(rows, keep)
         report.losses.append(value)
         if on_step is not None:
             on_step(step + 1, steps, value)
         if (step + 1) % settings.check_every == 0:
-            if validation is not None:
-                held = _checked(circuit, *validation, None)
-                with torch.no_grad():
-                    value = float(_loss(circuit, *held, torch.zeros_like(share), None, settings))
+            if held is not None:
+                value = _held_out_loss(circuit, held, settings.generative)
                 report.validation_losses.append(value)
             else:
                 value = sum(report.losses[-settings.check_every :]) / settings.check_every
-            if watch.is_enough(value, circuit, keep_best=validation is not None):
+            if watch.is_enough(value, circuit, keep_best=held is not None):
                 report.stopped_early = True
                 break
     watch.restore(circuit)
     return report
 
 
+class _Points(NamedTuple):
+    """Features ``z [N, D]``, classes ``y [N]``, and how much each counts: ``weights [N]``."""
+
+    z: Tensor
+    y: Tensor
+    weights: Tensor
+
+    @classmethod
+    def checked(cls, circuit: Circuit, z: Tensor, y: Tensor, weights: Tensor | None) -> _Points:
+        """As the circuit needs them, or an error that says what is wrong."""
+        like = circuit.prior_logits
+        z = z.to(like)
+        y = y.to(like.device).long()
+        weights = torch.ones_like(z[:, 0]) if weights is None else weights.to(like)
+        if len(z) == 0 or len(z) != len(y) or len(z) != len(weights):
+            raise SpinalError(
+                f"need as many labels and weights as points: {len(z)}, {len(y)}, {len(weights)}"
+            )
+        if z.isinf().any():
+            raise SpinalError("features must be finite, or NaN where they are missing")
+        if int(y.min()) < 0 or int(y.max()) >= circuit.classes:
+            raise SpinalError(f"labels must be from 0 to {circuit.classes - 1}")
+        return cls(z, y, weights)
+
+    def coefficients(self, circuit: Circuit, alpha: float, *, share_unseen: bool) -> Tensor:
+        """What the logarithms of the classes are multiplied by in the loss: ``u [N, C]`` above."""
+        label = F.one_hot(self.y, circuit.classes).to(self.z.dtype)
+        unseen = ~label.any(0) * float(share_unseen)
+        share = unseen / (len(self.y) + circuit.classes)
+        target = (1 - share.sum()) * label + share
+        return (1 - alpha) * target + alpha / circuit.features * label
+
+
 def _loss(
-    circuit: Circuit,
-    z: Tensor,
-    y: Tensor,
-    weights: Tensor,
-    share: Tensor,
-    keep: Tensor | None,
-    settings: FitSettings,
+    circuit: Circuit, z: Tensor, u: Tensor, weights: Tensor, keep: Tensor | None, alpha: float
 ) -> Tensor:
-    """The mean loss; ``share [C]`` of every target goes to those classes, the rest to the label."""
+    """The weighted mean of the loss; ``u`` is `_Points.coefficients` of the points."""
     by_class, common = circuit.class_values(z, keep)
-    at_label = by_class.gather(1, y[:, None]).squeeze(1)
-    at_target = (1 - share.sum()) * at_label + by_class @ share
-    discriminative = by_class.logsumexp(1) - at_target
-    generative = -(at_label + common) / circuit.features
-    alpha = settings.generative
-    loss = (1 - alpha) * discriminative + alpha * generative
-    return (loss * weights).sum() / weights.sum()
+    share = weights / weights.sum()
+    loss = (1 - alpha) * (by_class.logsumexp(1) @ share) - (by_class * u).sum(1) @ share
+    # What is common to all classes is left in the second term only, once for each u.
+    return loss - alpha / circuit.features * (common @ share.to(common.dtype))
 
 
-def _adam_update(circuit: Circuit, settings: FitSettings, steps: int) -> Callable[..., float]:
-    device = circuit.prior_logits.device.type
+@torch.no_grad()
+def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> float:
+    u = points.coefficients(circuit, alpha, share_unseen=False)
+    return float(_loss(circuit, points.z, u, points.weights, None, alpha))
+
+
+#: Makes one step on some of the points, with some of their variables kept; returns the loss.
+Update: TypeAlias = Callable[[Tensor, Tensor | None], float]
+
+
+def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps: int) -> Update:
+    device = points.z.device.type
     optimiser = torch.optim.Adam(
         circuit.parameters(), lr=settings.learning_rate, fused=device in ("cpu", "cuda")
     )
@@ -166,9 +208,11 @@ def _adam_update(circuit: Circuit, settings: FitSettings, steps: int) -> Callabl
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimiser, settings.learning_rate, total_steps=steps, cycle_momentum=False
         )
+    alpha = settings.generative
+    u = points.coefficients(circuit, alpha, share_unseen=True)
 
-    def update(*arguments: object) -> float:
-        loss = _loss(*arguments)  # type: ignore[arg-type]
+    def update(rows: Tensor, keep: Tensor | None) -> float:
+        loss = _loss(circuit, points.z[rows], u[rows], points.weights[rows], keep, alpha)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -179,31 +223,31 @@ def _adam_update(circuit: Circuit, settings: FitSettings, steps: int) -> Callabl
     return update
 
 
-def _em_update(
-    circuit: Circuit,
-    z: Tensor,
-    y: Tensor,
-    weights: Tensor,
-    _: Tensor,
-    keep: Tensor | None,
-    settings: FitSettings,
-) -> float:
-    r"""One step of expectation-maximisation.
+def _em_update(circuit: Circuit, points: _Points, settings: FitSettings, _: int) -> Update:
+    def update(rows: Tensor, keep: Tensor | None) -> float:
+        batch = _Points(*(each[rows] for each in points))
+        return _em_step(circuit, batch, keep, settings.learning_rate)
+
+    return update
+
+
+def _em_step(circuit: Circuit, points: _Points, keep: Tensor | None, step: float) -> float:
+    r"""One step of expectation-maximisation; returns the loss before it.
 
     Expected counts are derivatives: of the log-likelihood by a weight, times the weight; and by
     the natural parameters of a leaf, which gives the expected :math:`(z^2, z, 1)` themselves.
     """
+    z, y, weights = points
     theta = circuit.evaluate()
     eta = [part.detach().requires_grad_() for part in theta.natural.eta]
-    mixes = [w.detach().requires_grad_() for w in theta.weights]
-    frozen = Evaluated(theta.natural._replace(eta=eta), mixes, theta.log_prior.detach())
+    mixtures = [w.detach().requires_grad_() for w in theta.mixtures]
+    frozen = Evaluated(theta.natural._replace(eta=eta), mixtures, theta.log_prior.detach())
     by_class, common = circuit.class_values(z, keep, frozen)
     likelihood = ((by_class.gather(1, y[:, None]).squeeze(1) + common) * weights).sum()
-    derivatives = torch.autograd.grad(likelihood, [*eta, *mixes])
+    derivatives = torch.autograd.grad(likelihood, [*eta, *mixtures])
     statistics, counts = derivatives[: len(eta)], derivatives[len(eta) :]
-    step = settings.learning_rate
     with torch.no_grad():
-        for layer, w, derivative in zip(circuit.layers, mixes, counts, strict=True):
+        for layer, w, derivative in zip(circuit.layers, mixtures, counts, strict=True):
             layer.sum.blend(w, derivative, step)
         circuit.leaves.blend(statistics, step)
         in_class = torch.zeros_like(circuit.prior_logits).index_add(0, y, weights)
@@ -238,21 +282,3 @@ def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Shuffled batches without end, each point once an epoch; the short rest of an epoch counts."""
     while True:
         yield from torch.randperm(n, generator=generator).split(size)
-
-
-def _checked(
-    circuit: Circuit, z: Tensor, y: Tensor, weights: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    like = circuit.prior_logits
-    z = z.to(like)
-    y = y.to(like.device).long()
-    weights = torch.ones_like(z[:, 0]) if weights is None else weights.to(like)
-    if len(z) == 0 or len(z) != len(y) or len(z) != len(weights):
-        raise SpinalError(
-            f"need as many labels and weights as points: {len(z)}, {len(y)}, {len(weights)}"
-        )
-    if z.isinf().any():
-        raise SpinalError("features must be finite, or NaN where they are missing")
-    if int(y.min()) < 0 or int(y.max()) >= circuit.classes:
-        raise SpinalError(f"labels must be from 0 to {circuit.classes - 1}")
-    return z, y, weights

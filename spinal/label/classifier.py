@@ -231,9 +231,9 @@ def restated(circuit: Circuit) -> dict[str, Tensor]:
         }
         if square:
             tensors["eta.2"] = square[0]
-        for i, (layer, weights) in enumerate(zip(circuit.layers, theta.weights, strict=True)):
+        for i, (layer, mixtures) in enumerate(zip(circuit.layers, theta.mixtures, strict=True)):
             tensors[f"children.{i}"] = _children(layer.product.parents(layer.cells))
-            tensors[f"weights.{i}"] = weights
+            tensors[f"weights.{i}"] = mixtures.transpose(1, 2)
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
