@@ -3,7 +3,7 @@ r"""The values of the roots and their derivatives: up the circuit once, and down
 Going up, the products and sums of a layer are
 
 .. math::
-    p_i = \prod_{j \in \text{children}} s_{ji}, \qquad t = \max_i p_i, \qquad
+    p_i = \prod_{j \in \text{children}} s_{ji}, \qquad t = \sum_i p_i, \qquad
     s_o = \sum_i w_{io}\, \hat p_i, \qquad \hat p_i = p_i / t ,
 
 in the linear domain: no exponential or logarithm of a large array is taken. The scale ``t`` that
@@ -91,8 +91,8 @@ class _RootValues(torch.autograd.Function):
             p = layer.product.combine(s, torch.mul).flatten(0, 1)
             if layer.product.is_identity:
                 t.fill_(1)
-            else:
-                torch.amax(p, -1, keepdim=True, out=t)
+            else:  # as a product of matrices: for few channels several times as fast as a sum
+                torch.mv(p.view(-1, p.size(-1)), p.new_ones(p.size(-1)), out=t.view(-1))
             if layer is layers[-1]:
                 # The roots add cells up: what is below is brought to one scale for all cells.
                 factor = t.reciprocal()
