@@ -161,13 +161,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report. [default: RUNS/report]")
     ] = None,
-    data_dir: DataDir = None,
 ) -> None:
     """Write a report of a folder of runs: one page, and its tables and figures as files.
 
-    Nothing is trained. Images that were asked for first are shown if the dataset is at hand.
+    Nothing is trained, and no dataset is needed.
     """
-    _report(runs, out or runs / "report", data_dir)
+    _report(runs, out or runs / "report")
 
 
 @app.command()
@@ -258,11 +257,11 @@ def _run(
     run_grid(runs, workers=workers, data_dir=data_dir, engine=engine, address=address)
 
 
-def _report(runs: Path, out: Path, data_dir: Path | None = None) -> None:
+def _report(runs: Path, out: Path) -> None:
     from spinal.report import summary_of, write_report
     from spinal.report.tables import HEADER, rows
 
-    written = write_report(runs, out, data_dir)
+    written = write_report(runs, out)
     table = Table(
         box=None, header_style="dim", title="Accuracy and areas in percent; 95 % intervals"
     )

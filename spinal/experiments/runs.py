@@ -5,6 +5,7 @@
 - ``run.toml``: all settings as resolved, the versions and the machine that made it, and under
   ``earlier`` those that made the first rounds, if they were others;
 - ``rounds.jsonl``: a line for each round;
+- ``asked.npz``: the images that it asked for first, for the report;
 - ``checkpoint/``: the learner after the last round.
 
 Nothing else is state. All chance is derived from the seed and the number of the round, so that a
@@ -26,6 +27,7 @@ import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.errors import FileFormatError, SpinalError
+from spinal.experiments.asked import keep_asked
 from spinal.experiments.metrics import evaluate, pack
 from spinal.experiments.origin import origin
 from spinal.experiments.protocol import Protocol, tomllib
@@ -124,7 +126,7 @@ def execute(
                 _write_settings(run)
                 if dataset is None:
                     dataset = load_dataset(run.protocol.dataset, data_dir)
-                _do_rounds(run, _seen(dataset, run.protocol))
+                _do_rounds(run, dataset)
     finally:
         lock.release()
 
@@ -136,8 +138,9 @@ def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
     return dataset
 
 
-def _do_rounds(run: Run, dataset: Dataset) -> None:
+def _do_rounds(run: Run, published: Dataset) -> None:
     protocol = run.protocol
+    dataset = _seen(published, protocol)
     splits = _splits(run, dataset)
     test_images, test_labels = dataset.test_images[splits.test], dataset.test_labels[splits.test]
     learner, done = _learner(run, dataset, splits)
@@ -163,6 +166,7 @@ def _do_rounds(run: Run, dataset: Dataset) -> None:
         learner.save(run.folder / "checkpoint")
         text = "".join(json.dumps(entry) + "\n" for entry in done)
         write_text(run.folder / "rounds.jsonl", text)
+        keep_asked(run.folder, published, done)
 
 
 def _learner(

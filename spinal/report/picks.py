@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spinal.data import Dataset, load_dataset
-from spinal.errors import SpinalError
+from spinal.experiments.asked import FIRST, Asked
 from spinal.report.experiment import Experiment
 from spinal.report.names import title
 from spinal.report.numbers import count, percent
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import INK, STYLE, label_ends, look, new_figure
 
-FIRST = 20
 
-
-def section(experiment: Experiment, data_dir: str | Path | None = None) -> Section | None:
-    """Class balance, and a contact sheet if the dataset is at hand; None if there is neither."""
-    dataset, problem = _dataset(experiment, data_dir)
+def section(experiment: Experiment) -> Section | None:
+    """Class balance, and the images asked for first; None if neither was stored."""
+    seed = experiment.of(experiment.methods[0])[0].seed
+    asked = _asked(experiment, seed)
     parts: list[Table | Drawing] = []
     balance = class_balance(experiment)
     if not balance.isna().all(axis=None):
@@ -32,31 +28,26 @@ def section(experiment: Experiment, data_dir: str | Path | None = None) -> Secti
             "of equal shares, mean over seeds; 1 is perfectly balanced."
         )
         parts.append(Drawing("class-balance", caption, _balance_figure(experiment, balance)))
-        parts.append(_class_table(experiment, dataset.classes if dataset is not None else None))
-    text = []
-    if dataset is not None:
-        seed = experiment.of(experiment.methods[0])[0].seed
+        classes = next(iter(asked.values())).classes if asked else None
+        parts.append(_class_table(experiment, classes))
+    if asked:
         caption = (
             f"The first {FIRST} images that each method asked for after the initial set, from left "
             f"to right, with their classes; seed {seed}."
         )
-        sheet = contact_sheet(experiment, dataset, seed)
-        if sheet is not None:
-            parts.append(Drawing("asked-first", caption, sheet))
-    elif problem:
-        text.append(f"The images that were asked for first are not shown: {problem}.")
-    return Section("What was picked", text, parts) if parts or text else None
+        parts.append(Drawing("asked-first", caption, contact_sheet(asked)))
+    return Section("What was picked", [], parts) if parts else None
 
 
-def _dataset(experiment: Experiment, data_dir: str | Path | None) -> tuple[Dataset | None, str]:
-    """The dataset, if it is at hand; why not, otherwise. Nothing is downloaded."""
-    name = experiment.protocol.get("dataset")
-    if name is None:
-        return None, ""
-    try:
-        return load_dataset(name, data_dir, download=False), ""
-    except SpinalError:
-        return None, f"the dataset {name} is not at hand (`spinal datasets` says where to put it)"
+def _asked(experiment: Experiment, seed: int) -> dict[str, Asked]:
+    """What each method asked for first, where that was kept."""
+    found = {
+        method: Asked.load(run.folder)
+        for method in experiment.methods
+        for run in experiment.of(method)
+        if run.seed == seed
+    }
+    return {method: asked for method, asked in found.items() if asked is not None}
 
 
 def class_balance(experiment: Experiment) -> pd.DataFrame:
@@ -121,25 +112,17 @@ def _class_table(experiment: Experiment, classes: tuple[str, ...] | None) -> Tab
     return Table("classes", caption, pd.DataFrame(rows), pd.DataFrame(shown).fillna(""))
 
 
-def contact_sheet(experiment: Experiment, dataset: Dataset, seed: int) -> Figure | None:
-    """The first images that each method asked for, a line of them for each; None without picks."""
-    asked: dict[str, list[int]] = {}
-    for method in experiment.methods:
-        for run in experiment.of(method):
-            picks = [p for line in run.rounds for p in line.get("picks", [])][:FIRST]
-            if run.seed == seed and picks and max(picks) < len(dataset.train_labels):
-                asked[method] = picks
-    if not asked:
-        return None
+def contact_sheet(asked: dict[str, Asked]) -> Figure:
+    """The first images that each method asked for, a line of them for each."""
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = new_figure(9.6, 0.66 * len(asked))
         panels = figure.subplots(len(asked), FIRST, squeeze=False)
-        for line, (method, picks) in zip(panels, asked.items(), strict=True):
+        for line, (method, kept) in zip(panels, asked.items(), strict=True):
             for axes in line:
                 axes.set_axis_off()
-            for axes, index in zip(line, picks, strict=False):
-                axes.imshow(_displayed(dataset.train_images[index]), interpolation="nearest")
-                name = dataset.classes[dataset.train_labels[index]]
+            for axes, image, label in zip(line, kept.images, kept.labels, strict=False):
+                axes.imshow(_displayed(image), interpolation="nearest")
+                name = kept.classes[label]
                 axes.text(0.5, -0.08, name[:6], ha="center", va="top", fontsize=6, color=INK,
                           transform=axes.transAxes)  # fmt: skip
             line[0].text(-0.15, 0.5, title(method), ha="right", va="center", fontsize=9,

@@ -27,20 +27,17 @@ from spinal.report.tables import summarise, to_markdown
 _OVERALL = "overall"
 
 
-def write_report(
-    runs: str | Path, out: str | Path, data_dir: str | Path | None = None
-) -> list[Path]:
+def write_report(runs: str | Path, out: str | Path) -> list[Path]:
     """Write the page (``index.html``), its parts, and a summary; return the paths.
 
     Parts are in a folder for each protocol: figures as SVG, tables as CSV, Markdown and LaTeX. The
-    same runs give the same files, byte for byte, provided that the dataset is there both times or
-    neither: images asked for first are shown if it is.
+    same runs give the same files, byte for byte.
     """
     stored = stored_runs(runs)
     found = experiments(stored)
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    chapters: list[Chapter] = [(e.file_name, e.title, _sections(e, data_dir)) for e in found]
+    chapters: list[Chapter] = [(e.file_name, e.title, _sections(e)) for e in found]
     overall = penalties.section(found)
     if overall is not None:
         chapters.append((_OVERALL, "All experiments" if len(found) > 1 else "Overall", [overall]))
@@ -59,14 +56,14 @@ def _summary(found: list[Experiment]) -> pd.DataFrame:
     return summarise(rounds_table([run for e in found for run in e.runs]))
 
 
-def _sections(experiment: Experiment, data_dir: str | Path | None) -> list[Section]:
+def _sections(experiment: Experiment) -> list[Section]:
     sections = [
         curves.section(experiment),
         comparison.section(experiment),
         significance.section(experiment),
         timing.section(experiment),
         calibration.section(experiment),
-        picks.section(experiment, data_dir),
+        picks.section(experiment),
         origin.section(experiment),
     ]
     return [section for section in sections if section is not None]

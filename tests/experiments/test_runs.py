@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from spinal.data import Splits
+from spinal.data import Splits, load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
+from spinal.experiments.asked import Asked
 from spinal.experiments.metrics import calibration_error, evaluate, pack, reliability, unpack
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
 from spinal.experiments.runs import RunBusyError
@@ -56,6 +57,15 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
     splits = Splits.load(done.out / "tiny" / "splits" / "seed-0.json")
     assert len(set(picks)) == 15
     assert set(picks) <= set(splits.pool.tolist())
+
+
+def test_a_run_keeps_the_images_that_it_asked_for_first(done: Run) -> None:
+    asked, digits = Asked.load(done.folder), load_dataset("digits")
+    picks = [p for line in done.rounds() for p in line["picks"]]
+    assert asked is not None
+    np.testing.assert_array_equal(asked.images, digits.train_images[picks])
+    np.testing.assert_array_equal(asked.labels, digits.train_labels[picks])
+    assert asked.classes == digits.classes
 
 
 def test_the_same_seed_gives_the_same_run(done: Run, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from spinal.data import make_splits
+from spinal.data import load_dataset, make_splits
 from spinal.experiments import Protocol
+from spinal.experiments.asked import keep_asked
 from spinal.experiments.metrics import evaluate, pack
 
 CLASSES, TEST_POINTS = 10, 1000
@@ -53,6 +54,7 @@ def write_run(
             "versions": {"python": "3.11"}, "machine": {"system": "Linux"},
         }  # fmt: skip
         (path / "run.toml").write_text(tomli_w.dumps(settings))
+        keep_asked(path, load_dataset("digits"), lines)
         splits = path.parents[1] / "splits" / f"{path.name}.json"
         splits.parent.mkdir(exist_ok=True)
         sizes = {"pool": 1000, "validation": 0, "initial": protocol.initial, "test": protocol.test}

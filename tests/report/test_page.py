@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from scipy import stats
 
 from spinal.data import Splits
+from spinal.errors import FileFormatError
 from spinal.experiments import Protocol
 from spinal.experiments.paper import accuracies
 from spinal.report import write_report
@@ -182,7 +184,7 @@ def test_the_page_needs_nothing_else(report: Path) -> None:
     assert "Random, seed 3 (100)" in page.text  # what was left out is named
     for heading in ("Accuracy", "More than chance?", "Time", "Calibration", "How it was made"):
         assert f"<h3>{heading}</h3>" in text
-    assert (report / "tiny" / "asked-first.svg").exists()  # digits are always at hand
+    assert (report / "tiny" / "asked-first.svg").exists()
 
 
 def test_two_renderings_are_equal(runs: Path, report: Path, tmp_path: Path) -> None:
@@ -193,9 +195,18 @@ def test_two_renderings_are_equal(runs: Path, report: Path, tmp_path: Path) -> N
         assert (tmp_path / name).read_bytes() == (report / name).read_bytes(), name
 
 
-def test_without_the_dataset_a_sentence_says_so(tmp_path: Path) -> None:
-    protocol = Protocol("far", dataset="svhn", initial=20, batch=10, rounds=1, test=50)
-    write_runs(tmp_path / "runs", protocol, {RANDOM: 1.0}, [0])
-    write_report(tmp_path / "runs", tmp_path / "out", data_dir=tmp_path / "nothing")
-    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "the dataset svhn is not at hand" in text
+def test_runs_that_kept_no_images_have_no_contact_sheet(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs, tmp_path / "runs")
+    for path in tmp_path.glob("**/asked.npz"):
+        path.unlink()
+    write_report(tmp_path / "runs", tmp_path / "out")
+    assert (tmp_path / "out" / "tiny" / "class-balance.svg").exists()
+    assert not (tmp_path / "out" / "tiny" / "asked-first.svg").exists()
+
+
+def test_damaged_images_are_named(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs, tmp_path / "runs")
+    for path in tmp_path.glob("**/asked.npz"):
+        path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(FileFormatError, match=r"asked\.npz: damaged"):
+        write_report(tmp_path / "runs", tmp_path / "out")
