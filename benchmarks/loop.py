@@ -1,7 +1,8 @@
 """What a round of SPN-CNN costs: against Random, and as pool and labels grow.
 
-The protocol `mnist-300`, every contender a learner of its own, round by round in turn on one
-thread, so that a noisy machine disturbs all alike; then single rounds at other sizes.
+The protocol `mnist-300`, as it is and with its whole pool assessed, every contender a learner of
+its own, round by round in turn on one thread, so that a noisy machine disturbs all alike; and
+single rounds at other sizes.
 
     python benchmarks/loop.py --data-dir DIR --save results/benchmarks/loop
 """
@@ -29,6 +30,7 @@ from spinal.learner import ActiveLearner
 
 POOLS = (5_000, 10_000, 20_000, 40_000)
 LABELS = (20, 100, 200, 300)
+WHOLE_POOL = "spn-cnn, whole pool"
 PHASES = ("network", "features", "posterior", "scoring", "choice", "evaluation")
 
 
@@ -58,15 +60,15 @@ def make_round(learner: ActiveLearner, dataset: Dataset, batch: int) -> dict[str
     return {**learner.seconds, "evaluation": evaluation}
 
 
-def compare(protocol: Protocol, dataset: Dataset, candidates: int, rounds: int) -> pd.DataFrame:
+def compare(
+    protocol: Protocol, whole_pool: Protocol, dataset: Dataset, rounds: int
+) -> pd.DataFrame:
     """Seconds by contender, round and phase."""
     contenders = {
         "random": ("random", protocol),
         "spn-cnn": ("spn-cnn", protocol),
-        f"spn-cnn, {candidates:,} candidates": (
-            "spn-cnn", replace(protocol, candidates=candidates)
-        ),
-    }  # fmt: skip
+        WHOLE_POOL: ("spn-cnn", whole_pool),
+    }
     splits = _splits(protocol, dataset)
     learners = {
         name: make_learner(p, dataset, splits, method, 0)
@@ -119,7 +121,7 @@ def sum_up(rounds: pd.DataFrame, sizes: pd.DataFrame, peak: float) -> dict[str, 
     by_labels = sizes[sizes["pool"] == 10_000].sort_values("labels")
     per_point = np.polyfit(by_pool["pool"], by_pool[["features", "scoring"]].sum(axis=1), 1)[0]
     per_label = np.polyfit(by_labels["labels"], by_labels[["network", "posterior"]].sum(axis=1), 1)
-    spn = total.loc["spn-cnn"]
+    spn = total.loc[WHOLE_POOL]
     return {
         "seconds": total.round(2).to_dict("index"),
         "ratio_to_random": (total["all"] / total.loc["random", "all"]).round(3).to_dict(),
@@ -157,16 +159,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--rounds", type=int, default=28)
-    parser.add_argument("--candidates", type=int, default=1_000)
     parser.add_argument("--save", type=Path, help="stem of the .json, .csv and .svg to write")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    protocol = load_protocol("mnist-300")
+    whole_pool = load_protocol("mnist-300@whole-pool")
     dataset = load_dataset("mnist", args.data_dir)
-    sizes = scale(protocol, dataset)
-    rounds = compare(protocol, dataset, args.candidates, args.rounds)
+    sizes = scale(whole_pool, dataset)
+    rounds = compare(load_protocol("mnist-300"), whole_pool, dataset, args.rounds)
     with multiprocessing.get_context("spawn").Pool(1) as process:  # its own memory, and no more
-        peak = process.apply(measure_peak, (replace(protocol, initial=300), args.data_dir))
+        peak = process.apply(measure_peak, (replace(whole_pool, initial=300), args.data_dir))
     figures = sum_up(rounds, sizes, peak)
     print(json.dumps(figures, indent=2))
     if args.save is not None:
