@@ -91,7 +91,7 @@ class _RootValues(torch.autograd.Function):
             p = layer.product.combine(s, torch.mul).flatten(0, 1)
             if layer.product.is_identity:
                 t.fill_(1)
-            else:  # as a product of matrices: for few channels several times as fast as a sum
+            else:  # a sum, as a matrix times ones: several times as fast for few channels
                 torch.mv(p.view(-1, p.size(-1)), p.new_ones(p.size(-1)), out=t.view(-1))
             if layer is layers[-1]:
                 # The roots add cells up: what is below is brought to one scale for all cells.

@@ -171,9 +171,11 @@ class _Points(NamedTuple):
     def coefficients(self, circuit: Circuit, alpha: float, *, share_unseen: bool) -> Tensor:
         """What the logarithms of the classes are multiplied by in the loss: ``u [N, C]`` above."""
         label = F.one_hot(self.y, circuit.classes).to(self.z.dtype)
-        unseen = ~label.any(0) * float(share_unseen)
-        share = unseen / (len(self.y) + circuit.classes)
-        target = (1 - share.sum()) * label + share
+        target = label
+        if share_unseen:
+            unseen = (label.sum(0) == 0).to(label.dtype)
+            share = unseen / (len(label) + circuit.classes)
+            target = (1 - share.sum()) * label + share
         return (1 - alpha) * target + alpha / circuit.features * label
 
 
@@ -183,8 +185,9 @@ def _loss(
     """The weighted mean of the loss; ``u`` is `_Points.coefficients` of the points."""
     by_class, common = circuit.class_values(z, keep)
     share = weights / weights.sum()
-    loss = (1 - alpha) * (by_class.logsumexp(1) @ share) - (by_class * u).sum(1) @ share
-    # What is common to all classes is left in the second term only, once for each u.
+    loss = ((1 - alpha) * by_class.logsumexp(1) - (by_class * u).sum(1)) @ share
+    # The part that classes have in common is in the first term 1 - alpha times, and in the second
+    # as often as the u add up to: alpha / D more.
     return loss - alpha / circuit.features * (common @ share.to(common.dtype))
 
 
