@@ -18,8 +18,8 @@ from spinal.circuits.leaves import Natural, NormalLeaves, wide
 from spinal.circuits.sums import Layer, log_sum
 from spinal.errors import StructureError
 
-#: Points evaluated at a time: enough for the matrix products, few enough for the caches.
-CHUNK = 128
+#: Points evaluated at a time: enough to make little of the cost of a call, few enough for caches.
+CHUNK = 384
 
 # glibc gives freed memory back to the system, and asks for it anew page by page, until it has seen
 # a large block come and go. That would cost a tenth of a training step and half of a forward pass.

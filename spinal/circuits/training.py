@@ -203,8 +203,9 @@ Update: TypeAlias = Callable[[Tensor, Tensor | None], float]
 
 def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps: int) -> Update:
     device = points.z.device.type
+    parameters = [p for p in circuit.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(
-        circuit.parameters(), lr=settings.learning_rate, fused=device in ("cpu", "cuda")
+        parameters, lr=settings.learning_rate, fused=device in ("cpu", "cuda")
     )
     schedule: torch.optim.lr_scheduler.LRScheduler | None = None
     if settings.schedule == "one-cycle":
@@ -216,8 +217,9 @@ def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps
 
     def update(rows: Tensor, keep: Tensor | None) -> float:
         loss = _loss(circuit, points.z[rows], u[rows], points.weights[rows], keep, alpha)
-        optimiser.zero_grad()
-        loss.backward()
+        derivatives = torch.autograd.grad(loss, parameters)
+        for parameter, derivative in zip(parameters, derivatives, strict=True):
+            parameter.grad = derivative
         optimiser.step()
         if schedule is not None:
             schedule.step()
