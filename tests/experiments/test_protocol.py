@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_the_paper_s_mnist() -> None:
     assert (p.initial, p.batch, p.rounds, p.pool, p.validation) == (20, 10, 98, 40000, 5000)
 
 
-@pytest.mark.parametrize("name", [name for name in protocol_names() if len(scale_names(name)) > 1])
+@pytest.mark.parametrize("name", [name for name in protocol_names() if "cpu" in scale_names(name)])
 def test_scales_share_the_task(name: str) -> None:
     assert set(scale_names(name)) == {"tuned", "paper", "cpu"}
     tuned, paper, cpu = (load_protocol(f"{name}@{s}") for s in ("tuned", "paper", "cpu"))
@@ -44,6 +45,12 @@ def test_scales_share_the_task(name: str) -> None:
     assert paper.recipe().fit.epochs == 650
     if tuned.paper is not None:
         assert tuned.paper in table_names()
+
+
+def test_mnist_300_assesses_some_of_the_pool_or_all() -> None:
+    some, all_ = load_protocol("mnist-300"), load_protocol("mnist-300@whole-pool")
+    assert (some.candidates, all_.candidates) == (1000, None)
+    assert replace(some, name=all_.name, candidates=None) == all_
 
 
 @pytest.mark.parametrize(
