@@ -50,7 +50,7 @@ def test_scales_share_the_task(name: str) -> None:
 def test_mnist_300_assesses_some_of_the_pool_or_all() -> None:
     some, all_ = load_protocol("mnist-300"), load_protocol("mnist-300@whole-pool")
     assert (some.candidates, all_.candidates) == (1000, None)
-    assert replace(some, name=all_.name, candidates=None) == all_
+    assert replace(some, name=all_.name, title=all_.title, candidates=None) == all_
 
 
 @pytest.mark.parametrize(
