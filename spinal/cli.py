@@ -175,7 +175,7 @@ def protocols(
 ) -> None:
     """List the protocols that come with spinal, or print one, to be copied and edited.
 
-    `NAME@SCALE` is one at another scale: as the paper states it, or small enough for a CPU.
+    `NAME@SCALE` is one at another scale: as the paper states it, small enough for a CPU, and so on.
     """
     import tomli_w
 

@@ -6,12 +6,12 @@ Going up, the products and sums of a layer are
     p_i = \prod_{j \in \text{children}} s_{ji}, \qquad t = \sum_i p_i, \qquad
     s_o = \sum_i w_{io}\, \hat p_i, \qquad \hat p_i = p_i / t ,
 
-in the linear domain: no exponential or logarithm of a large array is taken. The scale ``t`` that
-the channels of a cell share is set aside; the scales of all cells below a root are multiplied at
-the end, as logarithms in float64. Nothing underflows: weights have a floor that is part of the
-model, see `Sum`, so :math:`\epsilon / n \le s_o \le 1 / (1 - \epsilon)`, and a product of four such
-values stays far above the smallest float32. What is lost to rounding is relative to numbers of one
-sign: nothing cancels.
+in the linear domain: beyond the leaves, whose scale is the largest of a cell, no exponential or
+logarithm of a large array is taken. The scale ``t`` that the channels of a cell share is set aside;
+the scales of all cells below a root are multiplied at the end, as logarithms in float64. Nothing
+underflows: weights have a floor that is part of the model, see `Sum`, so
+:math:`\epsilon / n \le s_o \le 1 / (1 - \epsilon)`, and a product of four such values is far above
+the smallest float32. What is lost to rounding is relative to numbers of one sign: nothing cancels.
 
 Going down, scales are a gauge: no root depends on the choice of ``t``, so they are constants to
 differentiation. A product passes the same flow :math:`f = \partial L / \partial \log p` to all its
@@ -59,20 +59,16 @@ def root_values(
 
 
 def paths_to_roots(layers: Sequence[Layer]) -> Tensor:
-    """How often each cell is a factor of each product of the roots: ``[R, 1 + cells]``.
+    """How often each cell is a factor of each product of the roots: ``[R, cells]``.
 
-    Columns are the cells of the leaves, then those of each layer, up to the R of the roots. Before
-    them stands what the sums below a product leave to its scale: the logarithm of all their
-    ``1 - floor`` (see `Sum.mixtures`).
+    Columns are the cells of the leaves, then those of each layer, up to the R of the roots.
     """
     rows, columns = layers[-1].sum.cells
     paths = [torch.eye(rows * columns)]
-    floors = torch.zeros(rows * columns, 1)
     for layer in reversed(layers):
-        floors = floors + paths[0].sum(1, keepdim=True) * math.log1p(-layer.sum.floor)
         parents = layer.product.parents(layer.cells).to(paths[0].dtype)
         paths.insert(0, paths[0] @ parents)
-    return torch.cat([floors, *paths], dim=1)
+    return torch.cat(paths, dim=1)
 
 
 class _RootValues(torch.autograd.Function):
@@ -82,12 +78,10 @@ class _RootValues(torch.autograd.Function):
     def forward(
         ctx: Any, log_p: Tensor, layers: list[Layer], paths: Tensor, *mixtures: Tensor
     ) -> tuple[Tensor, Tensor]:
-        # The scales of all cells in one piece, after a line of ones: [1 + cells, N], as `paths`
-        # has columns; `t` are views of it, [cells, N, 1].
-        sizes = [1, log_p.size(0) * log_p.size(1), *(w.size(0) for w in mixtures)]
+        # The scales of all cells in one piece, [cells, N]; `t` are views of it, [cells, N, 1].
+        sizes = [log_p.size(0) * log_p.size(1), *(w.size(0) for w in mixtures)]
         scales = log_p.new_empty(sum(sizes), log_p.size(2))
-        scales[0] = 1
-        _, log_t, *t_of_layers = (part.unsqueeze(-1) for part in scales.split(sizes))
+        log_t, *t_of_layers = (part.unsqueeze(-1) for part in scales.split(sizes))
 
         torch.amax(log_p.flatten(0, 1), -1, keepdim=True, out=log_t)
         s = (log_p - log_t.view(*log_p.shape[:3], 1)).exp_()
@@ -102,7 +96,7 @@ class _RootValues(torch.autograd.Function):
             if layer is layers[-1]:
                 # The roots add cells up: what is below is brought to one scale for all cells.
                 factor = t.reciprocal()
-                scales[1 + sizes[1] :].log_()
+                scales[sizes[0] :].log_()
                 m = paths.to(wide(s)) @ scales.to(wide(s))
                 common = m.amax(0)
                 # A cell whose share underflows is negligible: weights, and so sums, have a floor.
@@ -113,9 +107,11 @@ class _RootValues(torch.autograd.Function):
                 if not layer.product.is_identity:
                     p.mul_(t.reciprocal())
                 s = torch.bmm(p, w.transpose(1, 2)).view(*layer.sum.cells, *p.shape[1:-1], -1)
+                t.mul_(1 - layer.sum.floor)
             products.append(p)
         ctx.layers = layers
         ctx.save_for_backward(s, *sums, *products, *mixtures)
+        common.add_(math.log1p(-layers[-1].sum.floor))
         ctx.mark_non_differentiable(common)
         return s.log(), common
 

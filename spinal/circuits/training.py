@@ -219,7 +219,8 @@ def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps
         loss = _loss(circuit, points.z[rows], u[rows], points.weights[rows], keep, alpha)
         derivatives = torch.autograd.grad(loss, parameters)
         for parameter, derivative in zip(parameters, derivatives, strict=True):
-            parameter.grad = derivative
+            # Adam in one pass takes them for laid out alike, which only `backward` sees to.
+            parameter.grad = derivative.contiguous()
         optimiser.step()
         if schedule is not None:
             schedule.step()
@@ -229,6 +230,9 @@ def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps
 
 
 def _em_update(circuit: Circuit, points: _Points, settings: FitSettings, _: int) -> Update:
+    if circuit.exact_logs:
+        raise SpinalError("EM needs a floor under the weights: weight_floor=0 rules it out")
+
     def update(rows: Tensor, keep: Tensor | None) -> float:
         batch = _Points(*(each[rows] for each in points))
         return _em_step(circuit, batch, keep, settings.learning_rate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,11 @@ from spinal.files import replacing
 FIRST = 20
 
 FILE_NAME = "asked.npz"
+
+#: What numpy raises for a file that is not whole, or not what it was.
+_DAMAGE = (
+    OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,15 +56,13 @@ class Asked:
             with np.load(path, allow_pickle=False) as arrays:
                 names = tuple(str(name) for name in arrays["classes"])
                 return cls(arrays["images"], arrays["labels"], names)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
 
 
 def keep_asked(folder: Path, dataset: Dataset, rounds: Sequence[dict[str, Any]]) -> None:
-    """Keep the first images that these rounds asked for, if it is images, and they are not kept."""
+    """Keep the first images that these rounds asked for, if it is images that they chose from."""
     picks = [index for line in rounds for index in line["picks"]][:FIRST]
-    before_last = sum(len(line["picks"]) for line in rounds[:-1])
-    are_kept = before_last >= FIRST and (folder / FILE_NAME).exists()
-    if picks and dataset.train_images.ndim == 4 and not are_kept:
+    if picks and dataset.train_images.ndim == 4:
         images, labels = dataset.train_images[picks], dataset.train_labels[picks]
         Asked(images, labels, dataset.classes).save(folder)

@@ -164,9 +164,9 @@ def _do_rounds(run: Run, published: Dataset) -> None:
         learner.tell(picks, dataset.train_labels[picks])
         done.append(line)
         learner.save(run.folder / "checkpoint")
+        keep_asked(run.folder, published, done)
         text = "".join(json.dumps(entry) + "\n" for entry in done)
         write_text(run.folder / "rounds.jsonl", text)
-        keep_asked(run.folder, published, done)
 
 
 def _learner(

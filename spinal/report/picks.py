@@ -36,7 +36,8 @@ def section(experiment: Experiment) -> Section | None:
             f"to right, with their classes; seed {seed}."
         )
         parts.append(Drawing("asked-first", caption, contact_sheet(asked)))
-    return Section("What was picked", [], parts) if parts else None
+    text = [] if asked else ["The images that were asked for first are not shown: none were kept."]
+    return Section("What was picked", text, parts) if parts else None
 
 
 def _asked(experiment: Experiment, seed: int) -> dict[str, Asked]:

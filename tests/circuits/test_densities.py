@@ -10,7 +10,7 @@ import torch
 from scipy.integrate import dblquad
 
 from spinal.circuits import DGCSPN, RandomSPN
-from spinal.circuits.circuit import Circuit
+from spinal.circuits.circuit import CHUNK, Circuit
 from spinal.errors import SpinalError
 from tests.circuits import mixtures
 from tests.circuits.conftest import BUILDERS
@@ -96,9 +96,15 @@ def test_masks_without_dropout_are_the_plain_posterior(spn: Circuit, points: tor
     torch.testing.assert_close(samples, spn.log_posterior(points)[:, None].expand(-1, 3, -1))
 
 
-def test_pieces_do_not_depend_on_how_many_points_there_are(spn: Circuit) -> None:
-    z = torch.randn(600, spn.features, dtype=torch.float64)
-    torch.testing.assert_close(spn(z)[300:310], spn(z[300:310]), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("kept", ["all", "for each point", "for all points"])
+def test_pieces_do_not_depend_on_how_many_points_there_are(spn: Circuit, kept: str) -> None:
+    z = torch.randn(CHUNK + 20, spn.features, dtype=torch.float64)
+    keep = None if kept == "all" else torch.rand(z.shape) < 0.7
+    if keep is not None and kept == "for all points":
+        keep = keep[:1]
+    for rows in (slice(CHUNK - 5, CHUNK + 5), slice(CHUNK + 15, None)):
+        few = keep if keep is None or len(keep) == 1 else keep[rows]
+        torch.testing.assert_close(spn(z, keep)[rows], spn(z[rows], few), rtol=0, atol=1e-12)
     assert spn(z[:0]).shape == (0, spn.classes)
 
 

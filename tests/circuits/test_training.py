@@ -154,6 +154,13 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         FitSettings(generative=2)
 
 
+def test_em_without_a_floor_is_refused() -> None:
+    spn = DGCSPN(grid=(4, 4), classes=2, weight_floor=0)
+    settings = FitSettings(generative=1, optimiser="em", steps=1)
+    with pytest.raises(SpinalError, match="EM needs a floor"):
+        fit(spn, torch.randn(4, 16), torch.tensor([0, 1, 0, 1]), settings)
+
+
 def test_locations_start_at_the_means_of_equal_parts() -> None:
     spn = RandomSPN(2, 1, depth=0, repetitions=1, leaves=4)
     z = torch.stack([torch.arange(8.0), torch.arange(8.0).flip(0) * 10], 1)

@@ -32,7 +32,12 @@ PROTOCOL = Protocol(
 
 
 def outcome(run: Run) -> list[tuple]:
-    return [(line["labels"], line["accuracy"], line["nll"], line["picks"]) for line in run.rounds()]
+    asked = Asked.load(run.folder)
+    assert asked is not None
+    lines = [
+        (line["labels"], line["accuracy"], line["nll"], line["picks"]) for line in run.rounds()
+    ]
+    return [*lines, (asked.images.tolist(), asked.labels.tolist(), asked.classes)]
 
 
 @pytest.fixture(scope="module")

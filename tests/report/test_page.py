@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -204,9 +205,25 @@ def test_runs_that_kept_no_images_have_no_contact_sheet(runs: Path, tmp_path: Pa
     assert not (tmp_path / "out" / "tiny" / "asked-first.svg").exists()
 
 
-def test_damaged_images_are_named(runs: Path, tmp_path: Path) -> None:
+def _cut(content: bytes) -> bytes:
+    return content[:100]
+
+
+def _emptied(content: bytes) -> bytes:
+    return b""
+
+
+def _flipped(content: bytes) -> bytes:
+    middle = content.index(b"labels.npy") // 2  # among the images
+    return content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [_cut, _emptied, _flipped])
+def test_damaged_images_are_named(
+    runs: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     shutil.copytree(runs, tmp_path / "runs")
     for path in tmp_path.glob("**/asked.npz"):
-        path.write_bytes(path.read_bytes()[:100])
+        path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(FileFormatError, match=r"asked\.npz: damaged"):
         write_report(tmp_path / "runs", tmp_path / "out")
