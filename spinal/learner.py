@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from spinal import networks
 from spinal.acquisition import Acquisition, Candidates, make_acquisition
+from spinal.acquisition.batchbald import BatchBALD
 from spinal.acquisition.scores import max_entropy
 from spinal.data import Points, Pool, as_points
 from spinal.errors import FileFormatError, SpinalError
@@ -55,6 +56,7 @@ class LearnerSettings:
         training: how the network is trained.
         retrain: every fit from ``scratch``, or ``continue`` from the last one.
         candidates: assess only so many points of the pool, drawn anew each time; None: all.
+        labellings: M of BatchBALD, see there; its own number, if None.
         seed: the source of all chance. Same seed, same labels: same picks.
     """
 
@@ -65,6 +67,7 @@ class LearnerSettings:
     training: TrainSettings = TUNED
     retrain: Literal["scratch", "continue"] = "scratch"
     candidates: int | None = None
+    labellings: int | None = None
     seed: int = 0
 
 
@@ -148,6 +151,8 @@ class ActiveLearner:
         self.settings = LearnerSettings(method, acquisition, name, seed=seed, **settings)
         found = find_method(method)
         self.acquisition = make_acquisition(acquisition or found.acquisition)
+        if isinstance(self.acquisition, BatchBALD) and self.settings.labellings is not None:
+            self.acquisition = replace(self.acquisition, labellings=self.settings.labellings)
         if isinstance(posterior, Posterior):
             self.posterior = posterior
         else:
@@ -371,7 +376,7 @@ class ActiveLearner:
             device=device,
             **{
                 name: getattr(settings, name)
-                for name in ("width", "training", "retrain", "candidates")
+                for name in ("width", "training", "retrain", "candidates", "labellings")
             },
         )
         learner.rounds = int(kept["rounds"])

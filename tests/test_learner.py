@@ -12,6 +12,7 @@ from scipy.special import softmax
 from scipy.stats import entropy
 
 from spinal import ActiveLearner, Pool, load_dataset
+from spinal.acquisition.batchbald import BatchBALD
 from spinal.errors import FileFormatError, LabelError, SpinalError
 from spinal.learner import NotFittedError, PoolDryError
 from spinal.methods import METHODS
@@ -94,6 +95,13 @@ def test_the_most_uncertain_are_asked(fitted: ActiveLearner) -> None:
     np.testing.assert_array_equal(batch, left[np.argsort(-entropy(sharpened, axis=1))[:5]])
     assert fitted.assessment is not None
     assert fitted.assessment.summary()["entropy_rank"] > 0.95
+
+
+def test_labellings_are_for_batchbald_alone() -> None:
+    few = make(method="spn-batchbald", labellings=50).acquisition
+    assert isinstance(few, BatchBALD)
+    assert few.labellings == 50
+    assert not isinstance(make(labellings=50).acquisition, BatchBALD)
 
 
 def test_a_dry_pool_says_so() -> None:

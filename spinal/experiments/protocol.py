@@ -117,6 +117,7 @@ class Protocol(Trained):
         stratified: the same number of each class in the initial set.
         candidates: points of the pool that are assessed in a round; None: all.
         samples: networks that MC Dropout draws, K; its own number, if None.
+        labellings: of a batch that BatchBALD draws, M; its own number, if None.
         paper: the table of the paper that stands beside the results, of `spinal.experiments.paper`.
         network, circuit: see there.
     """
@@ -133,6 +134,7 @@ class Protocol(Trained):
     stratified: bool = False
     candidates: int | None = None
     samples: int | None = None
+    labellings: int | None = None
     paper: str | None = None
     network: NetworkProtocol = field(default_factory=NetworkProtocol)
     circuit: CircuitProtocol = field(default_factory=CircuitProtocol)

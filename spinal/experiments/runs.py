@@ -205,6 +205,7 @@ def _learner(
         training=protocol.training(),
         retrain=protocol.network.retrain,
         candidates=protocol.candidates,
+        labellings=protocol.labellings,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
     if done and not done[-1]["picks"]:  # the end of a run that was to be shorter: pick now
