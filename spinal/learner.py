@@ -300,6 +300,16 @@ class ActiveLearner:
             scores["log_density"] = density.numpy()
         return scores
 
+    def fitted_share(self) -> float:
+        """How many of its labels the network gets right, from 0 to 1.
+
+        Well below 1, it was trained for too few steps to learn the hard points. These are what
+        uncertainty asks for, so that choosing then looks worse than it is.
+        """
+        view = self._cached().view(self.pool.labelled_indices)
+        predicted = networks.predict_logits(self.network, view.features).argmax(1).numpy()
+        return float((predicted == self.pool.labels).mean())
+
     def save(self, folder: str | Path) -> None:
         """Keep everything but the points in a folder: there whole, or as it was before."""
         folder = Path(folder)

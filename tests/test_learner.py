@@ -104,6 +104,12 @@ def test_labellings_are_for_batchbald_alone() -> None:
     assert not isinstance(make(labellings=50).acquisition, BatchBALD)
 
 
+def test_the_share_of_labels_that_it_learnt(fitted: ActiveLearner) -> None:
+    images = np.asarray(fitted.pool.points[fitted.pool.labelled_indices])
+    right = fitted.predict(images, by="network") == fitted.pool.labels
+    assert fitted.fitted_share() == pytest.approx(right.mean())
+
+
 def test_a_dry_pool_says_so() -> None:
     learner = make(Pool(DIGITS.train_images[:12], DIGITS.classes))
     assert len(learner.ask(100)) == 12

@@ -149,6 +149,7 @@ def _do_rounds(run: Run, published: Dataset) -> None:
         known = learner.pool.labels
         line: dict[str, Any] = {"round": number, "labels": len(known)}
         line["class_counts"] = np.bincount(known, minlength=len(dataset.classes)).tolist()
+        line["fitted_share"] = learner.fitted_share()
         log_probs = learner.predict_log_proba(test_images)
         line |= evaluate(log_probs["method"], test_labels)
         by_network = evaluate(log_probs["network"], test_labels)

@@ -14,6 +14,9 @@ from spinal.report.numbers import count, percent, points
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import STYLE, label_ends, look, new_figure
 
+#: A network that learns fewer of its labels was not trained for long enough.
+FITTED = 0.9
+
 
 def section(experiment: Experiment) -> Section:
     """The curves, with and without deviations, the gain over Random, and the paper's tables."""
@@ -48,13 +51,33 @@ def _seeds(experiment: Experiment) -> str:
 
 
 def _notes(experiment: Experiment) -> list[str]:
-    if not experiment.left_out:
-        return []
-    names = [f"{title(r.method)}, seed {r.seed} ({r.last_labels})" for r in experiment.left_out]
-    return [
-        f"Left out, because unfinished or shorter than the {count(experiment.labels[-1])} labels "
-        f"compared (labels so far in brackets): {'; '.join(names)}."
-    ]
+    notes = []
+    if experiment.left_out:
+        names = [f"{title(r.method)}, seed {r.seed} ({r.last_labels})" for r in experiment.left_out]
+        notes.append(
+            f"Left out, because unfinished or shorter than the {count(experiment.labels[-1])} "
+            f"labels compared (labels so far in brackets): {'; '.join(names)}."
+        )
+    unfitted = _unfitted(experiment)
+    if unfitted:
+        names = [f"{title(method)} ({percent(share, 0)} %)" for method, share in unfitted.items()]
+        notes.append(
+            "Not to be trusted: networks were trained for too few steps to learn their own labels. "
+            "Points that a method asks for are harder than random ones, so that it looks worse "
+            f"than it is. Fitted in the worst round: {', '.join(names)}."
+        )
+    return notes
+
+
+def _unfitted(experiment: Experiment) -> dict[str, float]:
+    """The smallest share of their labels that networks of a method learnt, where it is low."""
+    smallest = {
+        method: min(
+            line.get("fitted_share", 1.0) for run in experiment.of(method) for line in run.rounds
+        )
+        for method in experiment.methods
+    }
+    return {method: share for method, share in smallest.items() if share < FITTED}
 
 
 def learning_curves(experiment: Experiment, band: bool = True, paper: bool = False) -> Figure:

@@ -196,6 +196,17 @@ def test_two_renderings_are_equal(runs: Path, report: Path, tmp_path: Path) -> N
         assert (tmp_path / name).read_bytes() == (report / name).read_bytes(), name
 
 
+def test_networks_that_did_not_learn_their_labels_are_named(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs, tmp_path / "runs")
+    for path in (tmp_path / "runs" / "tiny" / SPN).glob("*/rounds.jsonl"):
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+        found[1]["fitted_share"] = 0.4
+        path.write_text("".join(json.dumps(line) + "\n" for line in found))
+    write_report(tmp_path / "runs", tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "Fitted in the worst round: SPN-CNN (40 %)." in text
+
+
 def test_runs_that_kept_no_images_have_no_contact_sheet(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs, tmp_path / "runs")
     for path in tmp_path.glob("**/asked.npz"):
