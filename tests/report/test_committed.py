@@ -1,35 +1,42 @@
-"""The committed reports are those of the committed runs, byte for byte."""
+"""The committed reports are those of the committed results, byte for byte."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
 import pytest
 
 from spinal.report import write_report
+from spinal.report.full_labels import write_full_labels_report
+from spinal.report.uncertainty import write_uncertainty_report
+
+Writer = Callable[[Path, Path], list[Path]]
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
-REPORTS = sorted(path.parent.name for path in RESULTS.glob("*/index.html"))
-
+#: Where the results are, where their report is, and what writes it.
+REPORTS: dict[str, tuple[str, str, Writer]] = {
+    "methods": ("methods/runs", "methods", write_report),
+    "paper": ("paper/runs", "paper", write_report),
+    "uncertainty-alone": (
+        "uncertainty-alone", "uncertainty-alone/report", write_uncertainty_report
+    ),
+    "full-mnist": ("full-mnist", "full-mnist/report", write_full_labels_report),
+}  # fmt: skip
 CONSTRAINTS = ROOT / "constraints.txt"
 DRAWN_BY = f"matplotlib=={matplotlib.__version__}\n"
 
-pytestmark = pytest.mark.skipif(
+
+@pytest.mark.skipif(
     not CONSTRAINTS.exists() or DRAWN_BY not in CONSTRAINTS.read_text(),
     reason="results are in the repository only, and another matplotlib draws by other bytes",
 )
-
-
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_committed_report_can_be_made_again(name: str, tmp_path: Path) -> None:
-    written = write_report(RESULTS / name / "runs", tmp_path)
-    made = {path.relative_to(tmp_path): path.read_bytes() for path in written}
-    kept = {path: RESULTS / name / path for path in made if (RESULTS / name / path).exists()}
+    results, report, write = REPORTS[name]
+    made = {path.relative_to(tmp_path): path for path in write(RESULTS / results, tmp_path)}
+    kept = {path: RESULTS / report / path for path in made if (RESULTS / report / path).exists()}
     assert Path("index.html") in kept
-    assert [str(path) for path in kept if kept[path].read_bytes() != made[path]] == []
-
-
-def test_there_are_committed_reports() -> None:
-    assert "methods" in REPORTS
+    assert [str(p) for p in kept if kept[p].read_bytes() != made[p].read_bytes()] == []
