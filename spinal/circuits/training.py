@@ -109,7 +109,10 @@ def fit(
     """
     settings = settings or FitSettings()
     points = _Points.checked(circuit, z, y, weights)
-    held = None if validation is None else _Points.checked(circuit, *validation, None)
+    held_out_loss = None
+    if validation is not None:
+        held = _Points.checked(circuit, *validation, None)
+        held_out_loss = _held_out_loss(circuit, held, settings.generative)
     generator = torch.Generator().manual_seed(seed)
     n = len(points.y)
     size = n if settings.batch_size is None else min(settings.batch_size, n)
@@ -132,12 +135,12 @@ def fit(
         if on_step is not None:
             on_step(step + 1, steps, value)
         if (step + 1) % settings.check_every == 0:
-            if held is not None:
-                value = _held_out_loss(circuit, held, settings.generative)
+            if held_out_loss is not None:
+                value = held_out_loss()
                 report.validation_losses.append(value)
             else:
                 value = sum(report.losses[-settings.check_every :]) / settings.check_every
-            if watch.is_enough(value, circuit, keep_best=held is not None):
+            if watch.is_enough(value, circuit, keep_best=held_out_loss is not None):
                 report.stopped_early = True
                 break
     watch.restore(circuit)
@@ -191,10 +194,15 @@ def _loss(
     return loss - alpha / circuit.features * (common @ share.to(common.dtype))
 
 
-@torch.no_grad()
-def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> float:
+def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> Callable[[], float]:
+    """Measures the loss of the circuit, as it then stands, on points that it does not learn."""
     u = points.coefficients(circuit, alpha, share_unseen=False)
-    return float(_loss(circuit, points.z, u, points.weights, None, alpha))
+
+    @torch.no_grad()
+    def measure() -> float:
+        return float(_loss(circuit, points.z, u, points.weights, None, alpha))
+
+    return measure
 
 
 #: Makes one step on some of the points, with some of their variables kept; returns the loss.
