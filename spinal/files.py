@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,13 @@ from safetensors import SafetensorError, safe_open
 from spinal.errors import FileFormatError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
+
+#: What numpy raises for a file of arrays that is not whole, or not what it was.
+_DAMAGE = (
+    OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 @contextmanager
@@ -31,6 +39,21 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:
+    """These arrays of a ``.npz`` file. Nothing is unpickled.
+
+    Raises:
+        FileFormatError: if it is not there, damaged, or without one of them.
+    """
+    import numpy as np  # text files do not wait for it
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except _DAMAGE as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
 
 
 def write_tensors(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinal.data import Dataset
-from spinal.errors import FileFormatError
-from spinal.files import replacing
+from spinal.files import read_arrays, replacing
 
 #: As many as are kept; fewer, if a run asks for fewer.
 FIRST = 20
 
 FILE_NAME = "asked.npz"
-
-#: What numpy raises for a file that is not whole, or not what it was.
-_DAMAGE = (
-    OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,12 +44,9 @@ class Asked:
         path = folder / FILE_NAME
         if not path.exists():
             return None
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                names = tuple(str(name) for name in arrays["classes"])
-                return cls(arrays["images"], arrays["labels"], names)
-        except _DAMAGE as error:
-            raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+        arrays = read_arrays(path, ("images", "labels", "classes"))
+        names = tuple(str(name) for name in arrays["classes"])
+        return cls(arrays["images"], arrays["labels"], names)
 
 
 def keep_asked(folder: Path, dataset: Dataset, rounds: Sequence[dict[str, Any]]) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinal.errors import FileFormatError
-from spinal.files import replacing
+from spinal.files import read_arrays, replacing
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +41,8 @@ class Beliefs:
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read what `save` wrote. Nothing is unpickled."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS))
-        except (OSError, ValueError, KeyError) as error:
-            raise FileFormatError(f"{path}: damaged ({error})") from error
+        arrays = read_arrays(path, ("round", *_ARRAYS))
+        return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS))
 
     def row(self, image: int) -> int | None:
         """Where an image stands in the arrays; None if the round does not know it."""
