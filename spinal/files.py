@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,7 @@ _DAMAGE = (
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Inside, write to the path that is given; at the end it takes the place of ``path``."""
-    partial = path.with_name(path.name + ".part")
+    partial = _beside(path, ".part")
     yield partial
     with partial.open("rb") as file:
         os.fsync(file.fileno())
@@ -39,6 +40,44 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Inside, write to the folder that is given; at the end it takes the place of ``folder``.
+
+    Two renames are needed. If the process ends between them, `existing_folder` finds the old one.
+    """
+    partial, old = _beside(folder, ".part"), _beside(folder, ".old")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    for file in partial.iterdir():
+        with file.open("rb") as open_file:
+            os.fsync(open_file.fileno())
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    partial.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def existing_folder(folder: Path) -> Path:
+    """The folder, or its old version if the process ended while it was replaced."""
+    old = _beside(folder, ".old")
+    return old if not folder.exists() and old.exists() else folder
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> None:
+    """Write a ``.npz`` file."""
+    import numpy as np  # text files do not wait for it
+
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from spinal.errors import SpinalError, suggestion
-from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, NeuralLinear, Posterior
 
 
 @dataclass(frozen=True)
@@ -14,13 +12,13 @@ class Method:
     """What a name stands for.
 
     Attributes:
-        posterior: makes the posterior that assesses points, and predicts.
+        posterior: a name from `spinal.posteriors.POSTERIORS`: what assesses points, and predicts.
         acquisition: the acquisition function by default.
         choices: others that make sense; with one alone, there is nothing to choose.
         summary: a line for the manual.
     """
 
-    posterior: Callable[..., Posterior]
+    posterior: str
     acquisition: str
     choices: tuple[str, ...]
     summary: str
@@ -31,43 +29,43 @@ _OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald", "acs
 
 METHODS: dict[str, Method] = {
     "spn-cnn": Method(
-        SPN, "max-entropy",
+        "spn", "margin",
         (*_UNCERTAINTY, "weighted-max-entropy", "weighted-variation-ratio", "bald", "power-bald"),
         "an SPN on the network's features assesses and predicts (the paper's method)",
     ),
     "spn-batchbald": Method(
-        SPN, "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, by dropping features"
+        "spn", "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, by dropping features"
     ),
     "spn-variance": Method(
-        SPN, "power-variance-bald", ("power-variance-bald", "variance-bald"),
+        "spn", "power-variance-bald", ("power-variance-bald", "variance-bald"),
         "BALD by the SPN's closed-form dropout variance, a batch kept diverse by chance",
     ),
     "mc-dropout": Method(
-        MCDropout, "max-entropy", (*_UNCERTAINTY, *_OVER_SAMPLES),
+        "mc-dropout", "margin", (*_UNCERTAINTY, *_OVER_SAMPLES),
         "the network with its dropout left on, K = 100 times",
     ),
-    "batchbald": Method(MCDropout, "batchbald", ("batchbald",), "BatchBALD on MC Dropout"),
+    "batchbald": Method("mc-dropout", "batchbald", ("batchbald",), "BatchBALD on MC Dropout"),
     "ensemble": Method(
-        Ensemble, "max-entropy", (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
+        "ensemble", "margin", (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
         "five networks, trained from different seeds",
     ),
     "bayesian-batch": Method(
-        NeuralLinear, "acs-fw", ("acs-fw",),
+        "neural-linear", "acs-fw", ("acs-fw",),
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
     "deterministic": Method(
-        Deterministic, "max-entropy", _UNCERTAINTY, "the network's own softmax outputs"
+        "deterministic", "margin", _UNCERTAINTY, "the network's own softmax outputs"
     ),
     "badge": Method(
-        Deterministic, "badge", ("badge",), "diverse gradients of the last layer (k-means++)"
+        "deterministic", "badge", ("badge",), "diverse gradients of the last layer (k-means++)"
     ),
     "k-center": Method(
-        Deterministic, "k-center", ("k-center",), "a core-set: cover the features of the pool"
+        "deterministic", "k-center", ("k-center",), "a core-set: cover the features of the pool"
     ),
     "typiclust": Method(
-        Deterministic, "typiclust", ("typiclust",), "the most typical point of each cluster"
+        "deterministic", "typiclust", ("typiclust",), "the most typical point of each cluster"
     ),
-    "random": Method(Deterministic, "random", ("random",), "points picked blindly"),
+    "random": Method("deterministic", "random", ("random",), "points picked blindly"),
 }  # fmt: skip
 
 

@@ -49,15 +49,22 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str, base: T | 
     return cls(**made)
 
 
-def to_mapping(settings: Any) -> dict[str, Any]:
-    """The settings as plain values for TOML or JSON; what is None is left out."""
+def to_mapping(settings: Any, *, none: bool = False) -> dict[str, Any]:
+    """The settings of a dataclass, its init fields, as plain values.
+
+    Args:
+        settings: the dataclass.
+        none: keep values that are None, for JSON; TOML cannot express them.
+    """
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
+        if not field.init:
+            continue
         value = getattr(settings, field.name)
-        if value is None or not field.init:
+        if value is None and not none:
             continue
         if dataclasses.is_dataclass(value):
-            value = to_mapping(value)
+            value = to_mapping(value, none=none)
         plain[field.name.replace("_", "-")] = list(value) if isinstance(value, tuple) else value
     return plain
 
@@ -91,6 +98,8 @@ def _converted(hint: Any, value: Any, where: str, base: Any) -> Any:
     elif hint is Any:
         return value
     elif dataclasses.is_dataclass(hint):
+        if isinstance(value, hint):  # type: ignore[arg-type]
+            return value
         if isinstance(value, Mapping):
             return from_mapping(hint, value, where, base)  # type: ignore[arg-type]
     elif hint is float and isinstance(value, int) and not isinstance(value, bool):

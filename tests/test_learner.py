@@ -8,16 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
-from scipy.stats import entropy
 
 from spinal import ActiveLearner, Pool, load_dataset
+from spinal.acquisition import Candidates
 from spinal.acquisition.batchbald import BatchBALD
+from spinal.acquisition.ranking import Ranked
+from spinal.acquisition.scores import max_entropy
+from spinal.circuits import FitSettings, Recipe
 from spinal.errors import FileFormatError, LabelError, SpinalError
 from spinal.learner import NotFittedError, PoolDryError
 from spinal.methods import METHODS
-from spinal.networks import Network, TrainSettings
-from spinal.posteriors import SPN
+from spinal.networks import Network, NetworkError, TrainSettings
+from spinal.posteriors import SPN, Ensemble, MCDropout, describe_posterior
 
 DIGITS = load_dataset("digits")
 QUICK = TrainSettings(min_steps=30, max_steps=30)
@@ -26,7 +28,9 @@ POINTS = 120
 
 def make(pool: Pool | None = None, **options) -> ActiveLearner:
     pool = pool or Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
-    return ActiveLearner(pool, **{"training": QUICK, "width": 0.25, **options})
+    return ActiveLearner(
+        pool, **{"training": QUICK, "network": ("lenet", {"width": 0.25}), **options}
+    )
 
 
 def answer(learner: ActiveLearner, indices: np.ndarray) -> None:
@@ -63,9 +67,10 @@ def test_the_dropout_rate_of_training_is_that_of_the_samples(tmp_path: Path) -> 
     points = DIGITS.test_images[:9]
     probs = learner.predict_proba(points)
     np.testing.assert_allclose(probs, learner.predict_proba(points, by="network"), rtol=1e-5)
-    learner.save(tmp_path / "kept")
+    learner.save(tmp_path / "saved")
     pool = Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
-    again = ActiveLearner.load(tmp_path / "kept", pool, posterior={"samples": 4})
+    again = ActiveLearner.load(tmp_path / "saved", pool)
+    assert again.posterior == MCDropout(samples=4)
     np.testing.assert_array_equal(again.predict_proba(points), probs)
 
 
@@ -90,18 +95,111 @@ def test_the_most_uncertain_are_asked(fitted: ActiveLearner) -> None:
     left = fitted.pool.unlabelled_indices
     batch = fitted.ask(5)
     fitted.pool.release(batch)
-    log_probs = fitted.predict_log_proba(DIGITS.train_images[left])["method"]
-    sharpened = softmax(SPN().sharpness * log_probs.astype(np.float64), axis=1)
-    np.testing.assert_array_equal(batch, left[np.argsort(-entropy(sharpened, axis=1))[:5]])
-    assert fitted.assessment is not None
-    assert fitted.assessment.summary()["entropy_rank"] > 0.95
+    probs = np.sort(fitted.predict_proba(DIGITS.train_images[left]).astype(np.float64), axis=1)
+    np.testing.assert_array_equal(batch, left[np.argsort(probs[:, -1] - probs[:, -2])[:5]])
+    assert fitted.choice is not None
+    below = fitted.choice.uncertainty[:, None] < fitted.choice.uncertainty[fitted.choice.chosen]
+    rank = below.sum(0).mean() / (len(left) - 1)
+    assert fitted.choice.summary()["entropy_rank"] == pytest.approx(rank)
 
 
-def test_labellings_are_for_batchbald_alone() -> None:
-    few = make(method="spn-batchbald", labellings=50).acquisition
-    assert isinstance(few, BatchBALD)
-    assert few.labellings == 50
-    assert not isinstance(make(labellings=50).acquisition, BatchBALD)
+@pytest.mark.parametrize(
+    "acquisition", [("batchbald", {"labellings": 50}), {"labellings": 50}, BatchBALD(labellings=50)]
+)
+def test_a_part_is_a_name_with_settings_settings_or_an_object(acquisition) -> None:
+    assert make(method="spn-batchbald", acquisition=acquisition).acquisition == BatchBALD(50)
+
+
+def test_a_wrong_part_is_refused_with_what_may_have_been_meant() -> None:
+    for options, message in (
+        ({"posterior": {"mask": 3}}, "did you mean 'masks'"),
+        ({"posterior": ("spm", {})}, "did you mean 'spn'"),
+        ({"posterior": {"masks": "many"}}, "not of type int"),
+        ({"posterior": {"masks": 0}}, "masks must be 1 or more"),
+        ({"acquisition": ("margin", {"sharpnes": 3.0})}, "did you mean 'sharpness'"),
+        ({"acquisition": 3}, "not a name"),
+        ({"network": ("lenet", {"widht": 1})}, "widht"),
+        ({"retrain": "x"}, "'scratch' or 'continue'"),
+        ({"candidates": -1}, "1 or more"),
+    ):
+        with pytest.raises(SpinalError, match=message):
+            make(**options)
+
+
+def test_any_function_of_candidates_chooses(tmp_path: Path) -> None:
+    def lowest_first_feature(candidates: Candidates) -> torch.Tensor:
+        assert candidates.features is not None
+        return -candidates.features[:, 0]
+
+    learner = make(method="random", acquisition=lowest_first_feature)
+    answer(learner, np.arange(20))
+    learner.fit()
+    left = learner.pool.unlabelled_indices
+    values = learner.view(DIGITS.train_images[left]).features[:, 0].numpy()
+    assert set(values[np.isin(left, learner.ask(3))]) <= set(np.sort(values)[:3])
+    learner.save(tmp_path / "saved")
+    pool = Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+    with pytest.raises(SpinalError, match="give it again, as `acquisition=`"):
+        ActiveLearner.load(tmp_path / "saved", pool)
+    ActiveLearner.load(tmp_path / "saved", pool, acquisition=lowest_first_feature).ask(3)
+
+
+def test_wrong_scores_of_a_function_are_refused() -> None:
+    for scores, message in ((torch.zeros(3), "one number for each"), (None, "NaN")):
+        learner = make(
+            method="random",
+            acquisition=lambda c, s=scores: torch.full((len(c),), torch.nan) if s is None else s,
+        )
+        answer(learner, np.arange(20))
+        learner.fit()
+        with pytest.raises(SpinalError, match=message):
+            learner.ask(3)
+
+
+@pytest.mark.parametrize(
+    ("method", "posterior", "acquisition"),
+    [
+        ("spn-cnn", {"masks": 7, "recipe": Recipe(leaves=3)}, ("max-entropy", {"sharpness": 30.0})),
+        (
+            "spn-cnn",
+            SPN(Recipe(sums=(4, 4), fit=FitSettings(steps=7, batch_size=None)), (16, 2), 3, 0.2),
+            Ranked(max_entropy, power=2.0),
+        ),
+        ("mc-dropout", {"samples": 4}, ("power-bald", {"power": 3.0})),
+        ("ensemble", Ensemble(2, replace(QUICK, learning_rate=0.01)), None),
+        ("bayesian-batch", {"draws": 9, "epochs": 3}, None),
+    ],
+)
+def test_all_settings_are_saved(method, posterior, acquisition, tmp_path: Path) -> None:
+    learner = make(
+        method=method, posterior=posterior, acquisition=acquisition, candidates=50,
+        retrain="continue", network=("lenet", {"width": 0.25, "dropout": 0.2}), seed=3,
+    )  # fmt: skip
+    answer(learner, np.arange(20))
+    learner.fit()
+    learner.save(tmp_path / "saved")
+    pool = Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+    again = ActiveLearner.load(tmp_path / "saved", pool)
+    assert again.settings == learner.settings
+    assert again.acquisition == learner.acquisition
+    assert describe_posterior(again.posterior) == describe_posterior(learner.posterior)
+    assert again.network.config == learner.network.config
+
+
+def test_a_bare_module_is_wrapped_or_refused_with_the_line_to_write() -> None:
+    layers = [torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.ReLU(), torch.nn.Dropout(0.3)]
+    learner = make(network=torch.nn.Sequential(*layers, torch.nn.Linear(20, 10)))
+    answer(learner, np.arange(40))
+    learner.fit()
+    assert learner.view(DIGITS.test_images[:3]).features.shape == (3, 20)
+
+    class Deciding(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.flatten(1)[:, :10] if x.sum() > 0 else -x.flatten(1)[:, :10]
+
+    for module in (Deciding(), torch.nn.Flatten()):
+        with pytest.raises(NetworkError, match=r"network=spinal.networks.wrap\(module"):
+            make(network=module)
 
 
 def test_the_share_of_labels_that_it_learnt(fitted: ActiveLearner) -> None:
@@ -152,16 +250,16 @@ def test_a_saved_learner_goes_on_as_if_nothing_had_happened(retrain: str, tmp_pa
     answer(learner, np.arange(20))
     learner.fit()
     answer(learner, learner.ask(5))
-    learner.save(tmp_path / "kept")
-    learner.save(tmp_path / "kept")  # over an older one
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["kept"]
+    learner.save(tmp_path / "saved")
+    learner.save(tmp_path / "saved")  # over an older one
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["saved"]
     again = ActiveLearner.load(
-        tmp_path / "kept", Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
+        tmp_path / "saved", Pool(DIGITS.train_images[:POINTS], DIGITS.classes)
     )
     images = DIGITS.test_images[:20]
     np.testing.assert_array_equal(again.predict_proba(images), learner.predict_proba(images))
-    for each in (learner, again):
-        each.fit()
+    learner.fit()
+    again.fit()
     np.testing.assert_array_equal(again.ask(5), learner.ask(5))
 
 
@@ -178,7 +276,25 @@ def test_a_network_of_ones_own() -> None:
     learner = make(network=Network(body, torch.nn.Linear(20, 10)))
     answer(learner, np.arange(40))
     learner.fit()
-    assert set(learner.score(DIGITS.test_images[:3])) == {"uncertainty", "log_density"}
+    assessed = learner.assess(DIGITS.test_images[:3])
+    assert assessed.log_density is not None
+    assert len(assessed.log_density) == 3
+
+
+def test_an_assessment_is_of_the_predictions_in_batches(
+    fitted: ActiveLearner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = DIGITS.test_images[:30]
+    monkeypatch.setattr("spinal.learner.learner._BATCH", 7)
+    assessed = fitted.assess(images)
+    probs = fitted.predict_proba(images).astype(np.float64)
+    np.testing.assert_allclose(assessed.uncertainty, -(probs * np.log(probs)).sum(1), rtol=1e-4)
+    best = np.sort(probs, axis=1)
+    np.testing.assert_allclose(assessed.margin, best[:, -1] - best[:, -2], atol=1e-5)
+    assert assessed.log_density is not None
+    np.testing.assert_allclose(
+        assessed.log_density, fitted.posterior.log_density(fitted.view(images)), rtol=1e-4
+    )
 
 
 def test_pools_of_features(tmp_path: Path) -> None:
@@ -204,8 +320,8 @@ def test_asked_too_early() -> None:
 
 def test_log_density_tells_what_is_unlike_the_pool(fitted: ActiveLearner) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (50, 8, 8, 1), dtype=np.uint8)
-    usual = fitted.score(DIGITS.test_images[:50])["log_density"]
-    unusual = fitted.score(noise)["log_density"]
+    usual = fitted.assess(DIGITS.test_images[:50]).log_density
+    unusual = fitted.assess(noise).log_density
     assert np.median(unusual) < np.median(usual)
 
 
@@ -214,6 +330,5 @@ def test_bald_gets_samples_to_compare() -> None:
     answer(learner, np.arange(20))
     learner.fit()
     assert len(learner.ask(5)) == 5
-    assert learner.posterior.masks == 20
-    with pytest.raises(SpinalError, match="single sample"):
+    with pytest.raises(SpinalError, match="has no samples"):
         make(method="deterministic", acquisition="bald")

@@ -14,10 +14,15 @@ def test_settings_come_back_as_they_were() -> None:
     for settings in (
         Recipe(sums=(3, 4), depth=2, fit=FitSettings(batch_size=7)),
         TrainSettings(patience=3),
-        LearnerSettings(acquisition="bald", training=TrainSettings(epochs=2)),
+        LearnerSettings(candidates=9, training=TrainSettings(epochs=2)),
         load_protocol("mnist"),
     ):
         assert from_mapping(type(settings), to_mapping(settings), "here") == settings
+
+
+def test_none_survives_where_it_can_be_written() -> None:
+    settings = FitSettings(batch_size=None)
+    assert from_mapping(FitSettings, to_mapping(settings, none=True), "here") == settings
 
 
 def test_a_base_keeps_what_is_not_changed() -> None:

@@ -67,7 +67,7 @@ def mc_dropout(n: int, k: int) -> Run:
     posterior = MCDropout(k)
 
     def run() -> dict[str, Any]:
-        return {"bald": bald(posterior.log_probs(view, seed=0)).tolist()}
+        return {"bald": bald(posterior.sample(view, seed=0)).tolist()}
 
     return run
 

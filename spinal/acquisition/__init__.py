@@ -14,6 +14,15 @@
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
-from spinal.acquisition.table import ACQUISITIONS, make_acquisition
+from spinal.acquisition.custom import Custom
+from spinal.acquisition.table import ACQUISITIONS, describe_acquisition, make_acquisition
 
-__all__ = ["ACQUISITIONS", "Acquisition", "AcquisitionError", "Candidates", "make_acquisition"]
+__all__ = [
+    "ACQUISITIONS",
+    "Acquisition",
+    "AcquisitionError",
+    "Candidates",
+    "Custom",
+    "describe_acquisition",
+    "make_acquisition",
+]

@@ -12,7 +12,7 @@ from spinal.acquisition.acquisition import Acquisition
 from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.distances import Products
 from spinal.acquisition.ranking import argmax
-from spinal.acquisition.scores import mean_log_probs
+from spinal.probabilities import mean_log_probs
 
 
 @dataclass(frozen=True)

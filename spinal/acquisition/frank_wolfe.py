@@ -22,7 +22,7 @@ from torch import Tensor
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates, chunks
 from spinal.acquisition.ranking import argmax
-from spinal.acquisition.scores import entropy, mean_log_probs
+from spinal.probabilities import entropy, mean_log_probs
 
 #: Added to squared norms, so that a point without a likelihood has a direction.
 _NORM = 1e-6

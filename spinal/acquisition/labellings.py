@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor
 
-from spinal.acquisition.scores import entropy
+from spinal.probabilities import entropy
 
 #: Probabilities are lifted to this, weights of samples below the other are dropped: neither is
 #: visible in a result, and no product of the two is too small for float32.

@@ -11,6 +11,7 @@ from torch import Tensor
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.scores import COMPARING, Score
+from spinal.probabilities import sharpened
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,14 @@ class Ranked(Acquisition):
         (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates, and chance
         takes most of them out at no price. :math:`\beta = 0` is random, :math:`\beta \to \infty`
         the ``b`` highest.
+    sharpness
+        Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1, less probable
+        classes count less: for large :math:`\gamma` every score ranks as the margin does.
     """
 
     score: Score
     power: float | None = None
+    sharpness: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs"})
 
@@ -42,10 +47,12 @@ class Ranked(Acquisition):
     def __post_init__(self) -> None:
         if self.power is not None and not 0 <= self.power < float("inf"):
             raise AcquisitionError(f"power must be a number from 0 up, not {self.power}")
+        if not 0 < self.sharpness < float("inf"):
+            raise AcquisitionError(f"sharpness must be a positive number, not {self.sharpness}")
 
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
         assert candidates.log_probs is not None
-        scores_N = self.score(candidates.log_probs).cpu()
+        scores_N = self.score(sharpened(candidates.log_probs, self.sharpness)).cpu()
         if self.power is not None:
             scores_N = perturbed(scores_N, self.power, generator)
         return top(scores_N, b, generator)

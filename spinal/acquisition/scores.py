@@ -7,7 +7,6 @@ a time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import wraps
 
@@ -15,20 +14,10 @@ import torch
 from torch import Tensor
 
 from spinal.acquisition.candidates import chunks
+from spinal.probabilities import entropy, mean_log_probs
+from spinal.probabilities import margin as margin_of
 
 Score = Callable[[Tensor], Tensor]
-
-
-def entropy(log_probs: Tensor) -> Tensor:
-    r""":math:`-\sum_c p_c \log p_c` over the last axis; 0 log 0 is 0."""
-    # exp(-1e300) is 0 as exp(-inf) is, but 0 * -1e300 is 0 and not NaN.
-    lowest = torch.finfo(log_probs.dtype).min
-    return -(log_probs.exp() * log_probs.clamp_min(lowest)).sum(-1).clamp_max(0)
-
-
-def mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:
-    r""":math:`\log \bar p_c`, the prediction of all samples together, ``[N, C]``."""
-    return log_probs_N_K_C.logsumexp(1) - math.log(log_probs_N_K_C.shape[1])
 
 
 def _by_point(score: Score) -> Score:
@@ -66,10 +55,7 @@ def variation_ratio_votes(log_probs_N_K_C: Tensor) -> Tensor:
 @_by_point
 def margin(log_probs_N_K_C: Tensor) -> Tensor:
     r""":math:`1 - (\bar p_{(1)} - \bar p_{(2)})`, of the two most probable classes."""
-    mean_N_C = mean_log_probs(log_probs_N_K_C).exp()
-    best = mean_N_C.topk(min(2, mean_N_C.shape[1])).values
-    second = best[:, 1] if best.shape[1] == 2 else 0
-    return _complement(best[:, 0] - second)
+    return _complement(margin_of(mean_log_probs(log_probs_N_K_C)))
 
 
 @_by_point

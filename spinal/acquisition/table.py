@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,8 @@ from spinal.acquisition.scores import (
 )
 from spinal.acquisition.typiclust import TypiClust
 from spinal.acquisition.variance import VarianceBALD
-from spinal.errors import suggestion
+from spinal.errors import SpinalError, suggestion
+from spinal.settings import from_mapping
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "random": Random,
@@ -47,18 +48,45 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
 }
 
 
-def make_acquisition(name: str, **settings: Any) -> Acquisition:
-    """The acquisition function of this name, with settings other than its own if any are given."""
+def make_acquisition(name: str, settings: Mapping[str, Any] | None = None) -> Acquisition:
+    """The acquisition function of this name.
+
+    Args:
+        name: a key of `ACQUISITIONS`.
+        settings: what differs from its defaults.
+
+    Raises:
+        AcquisitionError: if there is no such function, no such setting, or a wrong value.
+    """
     if name not in ACQUISITIONS:
-        raise AcquisitionError(f"there is no acquisition function {_suggest(name, ACQUISITIONS)}")
-    factory = ACQUISITIONS[name]
-    known = inspect.signature(factory).parameters
-    for key in settings:
-        if key not in known:
-            raise AcquisitionError(f"{name} has no setting {_suggest(key, known)}")
-    return factory(**settings)
+        hint = suggestion(name, ACQUISITIONS, cutoff=0.5)
+        raise AcquisitionError(f"there is no acquisition function {name!r}: {hint}")
+    acquisition = ACQUISITIONS[name]()
+    if not settings:
+        return acquisition
+    try:
+        return from_mapping(type(acquisition), settings, f"acquisition {name}", acquisition)
+    except AcquisitionError:
+        raise
+    except SpinalError as error:
+        raise AcquisitionError(str(error)) from error
 
 
-def _suggest(wrong: str, names: Iterable[str]) -> str:
-    """The wrong name, with the nearest right one or else all of them."""
-    return f"{wrong!r}: {suggestion(wrong, names, cutoff=0.5)}"
+def describe_acquisition(acquisition: Acquisition) -> tuple[str, dict[str, Any]] | None:
+    """Name and settings of an acquisition function, as plain values.
+
+    Of several names for the same class (``bald``, ``power-bald``), it is the one whose defaults are
+    nearest. None for a function of the user's own.
+    """
+    described = []
+    for name, factory in ACQUISITIONS.items():
+        default = factory()
+        if type(default) is type(acquisition):
+            settings = {
+                field.name: getattr(acquisition, field.name)
+                for field in dataclasses.fields(acquisition)  # type: ignore[arg-type]
+                if getattr(acquisition, field.name) != getattr(default, field.name)
+            }
+            if not any(callable(value) for value in settings.values()):
+                described.append((name, settings))
+    return min(described, key=lambda pair: len(pair[1]), default=None)

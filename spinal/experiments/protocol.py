@@ -66,17 +66,15 @@ class CircuitProtocol:
         preset: the recipe to start from, of `spinal.circuits.RECIPES`.
         recipe: what differs from it.
         grid: on which the features lie; the smallest that fits, if not given.
-        masks: posterior samples by leaf dropout; none unless given (BALD needs some).
+        masks: posterior samples by leaf dropout, for those who compare samples.
         dropout: rate of those.
-        sharpness: how much sharper than it predicts the posterior is when points are ranked.
     """
 
     preset: str = "default"
     recipe: dict[str, Any] = field(default_factory=dict)
     grid: tuple[int, int] | None = None
-    masks: int | None = None
+    masks: int = 20
     dropout: float | None = None
-    sharpness: float = 30.0
 
     def settings(self, where: str) -> Recipe:
         """The preset, with what differs from it; ``where`` it stands, for messages."""

@@ -34,7 +34,6 @@ from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
-from spinal.posteriors import SPN, MCDropout
 from spinal.pretrained import embedded, load_backbone
 
 #: Tables and keys of ``run.toml`` that do not decide what its rounds are.
@@ -150,16 +149,17 @@ def _do_rounds(run: Run, published: Dataset) -> None:
         line: dict[str, Any] = {"round": number, "labels": len(known)}
         line["class_counts"] = np.bincount(known, minlength=len(dataset.classes)).tolist()
         line["fitted_share"] = learner.fitted_share()
-        log_probs = learner.predict_log_proba(test_images)
-        line |= evaluate(log_probs["method"], test_labels)
-        by_network = evaluate(log_probs["network"], test_labels)
+        seen = learner.view(test_images)
+        log_probs = learner.predict_log_proba(seen)
+        line |= evaluate(log_probs, test_labels)
+        by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
         line |= {f"network_{name}": value for name, value in by_network.items()}
-        line["right"] = pack(log_probs["method"].argmax(1) == test_labels)
+        line["right"] = pack(log_probs.argmax(1) == test_labels)
         picks = np.empty(0, np.int64)
         if number < protocol.rounds:
             picks = learner.ask(protocol.batch)
-            if learner.assessment is not None:
-                line["picked"] = learner.assessment.summary()
+            if learner.choice is not None:
+                line["picked"] = learner.choice.summary()
         line["seconds"] = {phase: round(s, 4) for phase, s in learner.seconds.items()}
         line["picks"] = picks.tolist()
         learner.tell(picks, dataset.train_labels[picks])
@@ -177,14 +177,13 @@ def _learner(
     protocol = run.protocol
     done = run.rounds()
     pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
-    posterior = _posterior_settings(run)
     validation = None
     if protocol.network.early_stopping:
         held = splits.validation
         validation = dataset.train_images[held], dataset.train_labels[held]
     checkpoint = run.folder / "checkpoint"
     if protocol.network.retrain == "continue" and done:
-        learner = ActiveLearner.load(checkpoint, pool, posterior=posterior, validation=validation)
+        learner = ActiveLearner.load(checkpoint, pool, validation=validation)
         if learner.rounds == len(done):
             if not done[-1]["picks"]:  # the end of a run that was to be shorter
                 done[-1]["picks"] = learner.ask(protocol.batch).tolist()
@@ -196,17 +195,15 @@ def _learner(
         pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     learner = ActiveLearner(
         pool,
-        protocol.network.architecture,
+        (protocol.network.architecture, {"width": protocol.network.width}),
         run.method,
-        run.acquisition,
+        (run.acquisition, _acquisition_settings(run)),
         run.seed,
-        posterior=posterior,
+        posterior=_posterior_settings(run),
         validation=validation,
-        width=protocol.network.width,
         training=protocol.training(),
         retrain=protocol.network.retrain,
         candidates=protocol.candidates,
-        labellings=protocol.labellings,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
     if done and not done[-1]["picks"]:  # the end of a run that was to be shorter: pick now
@@ -220,14 +217,22 @@ def _learner(
 def _posterior_settings(run: Run) -> dict[str, Any]:
     """What the protocol says of the posterior that the method takes."""
     protocol, kind = run.protocol, find_method(run.method).posterior
-    if kind is SPN:
+    if kind == "spn":
         circuit = protocol.circuit
         return {
             "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
-            "dropout": circuit.dropout, "sharpness": circuit.sharpness,
+            "dropout": circuit.dropout,
         }  # fmt: skip
-    if kind is MCDropout and protocol.samples is not None:
+    if kind == "mc-dropout" and protocol.samples is not None:
         return {"samples": protocol.samples}
+    return {}
+
+
+def _acquisition_settings(run: Run) -> dict[str, Any]:
+    """What the protocol says of the acquisition function."""
+    labellings = run.protocol.labellings
+    if run.acquisition == "batchbald" and labellings is not None:
+        return {"labellings": labellings}
     return {}
 
 

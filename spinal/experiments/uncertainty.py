@@ -5,8 +5,8 @@ those of the other *outside*: an honest posterior has a higher entropy there. On
 for each seed, and all methods share it; the ensemble trains its other members.
 
 The entropy is that of the prediction, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`: of the
-average over samples where there are several, and of the SPN's exact posterior as it is, not
-sharpened as it is for picking. What else a method can tell is measured beside it.
+average over samples where there are several, and of the SPN's exact posterior. What else a method
+can tell is measured beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from spinal import networks
-from spinal.acquisition.scores import bald, max_entropy, mean_log_probs
+from spinal.acquisition.scores import bald, margin, max_entropy
 from spinal.data import dataset_names, load_dataset, make_splits
 from spinal.data.points import as_points
 from spinal.data.splits import shuffled
@@ -34,7 +34,7 @@ from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Traine
 from spinal.experiments.scales import Shelf
 from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, Posterior, View
+from spinal.posteriors import SPN, Deterministic, Ensemble, FitContext, MCDropout, Posterior, View
 from spinal.settings import to_mapping
 
 #: The methods that are compared: the paper's three, and deep ensembles, which it left out.
@@ -61,8 +61,7 @@ class Pair(Trained):
         test: points from inside and from outside, drawn at random; None: all of both.
         samples: networks that MC Dropout draws, K.
         members: networks of the ensemble.
-        network, circuit: as in a protocol. They are not retrained, nor stopped early; the
-            circuit's sharpness is that of picking, shown beside.
+        network, circuit: as in a protocol. They are not retrained, nor stopped early.
     """
 
     name: str
@@ -97,7 +96,7 @@ class Pair(Trained):
         """The posterior of a method, to be fitted."""
         if method == "spn-cnn":
             circuit = self.circuit
-            return SPN(self.recipe(), circuit.grid, sharpness=circuit.sharpness)
+            return SPN(self.recipe(), circuit.grid)
         if method == "mc-dropout":
             return MCDropout(self.samples)
         if method == "ensemble":
@@ -207,25 +206,29 @@ class _Setting:
     def _measure(self, method: str) -> dict[str, Any]:
         posterior, seed = self.pair.posterior(method), self.measurement.seed
         start = time.perf_counter()
-        posterior.fit(
-            self.train, self.labels, self.classes, seed=derived_seed(seed, _POSTERIOR),
+        context = FitContext(
+            self.classes,
+            derived_seed(seed, _POSTERIOR),
+            self.pair.training(),
             on_step=self.bar.begin(f"{self.name}: {method}"),
-        )  # fmt: skip
+        )
+        posterior.fit(self.train, self.labels, context)
         fitted = time.perf_counter()
         seed = derived_seed(seed, _SAMPLES)
         views = {"inside": self.inside, "outside": self.outside}
         log_probs = {
-            where: posterior.log_probs(view, seed=seed, samples=False)
-            for where, view in views.items()
+            where: posterior.predict(view, seed=seed).unsqueeze(1) for where, view in views.items()
         }
         seconds = {"fit": fitted - start, "predict": time.perf_counter() - fitted}
-        scores = {"entropy": {where: max_entropy(p) for where, p in log_probs.items()}}
-        if log_probs["inside"].shape[1] > 1:
-            scores["mutual-information"] = {where: bald(p) for where, p in log_probs.items()}
-        if isinstance(posterior, SPN):
-            scores["sharpened-entropy"] = {
-                where: max_entropy(posterior.log_probs(view)) for where, view in views.items()
+        scores = {
+            "entropy": {where: max_entropy(p) for where, p in log_probs.items()},
+            "margin": {where: margin(p) for where, p in log_probs.items()},
+        }
+        if "samples" in posterior.provides:
+            scores["mutual-information"] = {
+                where: bald(posterior.sample(view, seed=seed)) for where, view in views.items()
             }
+        if "log_density" in posterior.provides:
             scores["log-density"] = {
                 where: -posterior.log_density(view) for where, view in views.items()
             }
@@ -233,7 +236,7 @@ class _Setting:
         return {
             "method": method,
             "classes": self.classes,
-            **evaluate(mean_log_probs(log_probs["inside"]).numpy(), self.test_labels),
+            **evaluate(log_probs["inside"][:, 0].numpy(), self.test_labels),
             "entropy": {
                 where: {"mean": float(h.mean()), "histogram": histogram(h, self.classes)}
                 for where, h in entropies.items()

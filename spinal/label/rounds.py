@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
-from spinal.acquisition.scores import max_entropy
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.label.kinds import parse_network
 from spinal.label.project import ProjectSettings
@@ -26,6 +25,7 @@ from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
 from spinal.posteriors import View
 from spinal.pretrained import Backbone, build_fine_tuned, build_from_scratch
+from spinal.probabilities import entropy
 
 #: Images, drawn at random, among which first questions, and later ones, are looked for.
 FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
@@ -293,12 +293,12 @@ def _assess(
         view = View(
             learner.network, points, batch, compute_features(learner.network, points, batch)
         )
-        log_probs_N_K_C = learner.posterior.log_probs(view, samples=False)
-        probs.append(log_probs_N_K_C.exp().mean(1).numpy())
-        found = learner.posterior.log_density(view)
-        if found is None:  # without a density, sure points count as usual
-            found = -max_entropy(log_probs_N_K_C)
-        density.append(found.numpy())
+        log_probs_N_C = learner.posterior.predict(view)
+        probs.append(log_probs_N_C.exp().numpy())
+        if "log_density" in learner.posterior.provides:
+            density.append(learner.posterior.log_density(view).numpy())
+        else:  # without a density, sure points count as usual
+            density.append(-entropy(log_probs_N_C).numpy())
     return np.concatenate(probs), np.concatenate(density).astype(np.float32)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, fx, nn
 
+from spinal.errors import suggestion
 from spinal.networks.evaluation import evaluating
 from spinal.networks.graphs import cut, dependents, trace
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError
 
+#: Layers that belong to the head, so that features are the same in every pass.
+_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 _BY_HAND = "cut it by hand: Network(features, head)"
 
 
@@ -29,7 +31,7 @@ class _First(nn.Module):
 
 def wrap(
     module: nn.Module,
-    features: str,
+    features: str | None,
     input_shape: Sequence[int],
     *,
     mean: Sequence[float] | None = None,
@@ -47,7 +49,8 @@ def wrap(
 
     Args:
         module: takes ``[N, channels, height, width]`` or ``[N, D]``, gives logits ``[N, C]``.
-        features: a name from ``module.named_modules()``.
+        features: a name from ``module.named_modules()``. None: the input of the last `nn.Linear`
+            that is called, without the dropout before it.
         input_shape: of one point, as stored: (H, W, C) or (D,).
         mean, std: by channel (in units of 0..1) or feature: what the module was trained with. If
             None, the pool's.
@@ -58,27 +61,24 @@ def wrap(
         NetworkError: if there is no such part, or the module cannot be cut there.
     """
     parts = dict(module.named_modules())
-    if features not in parts or features == "":
-        close = difflib.get_close_matches(features, parts, n=1)
-        hint = f": did you mean {close[0]!r}?" if close else ""
-        names = ", ".join(name for name in parts if name)
-        raise NetworkError(f"no module {features!r}{hint} The modules are: {names}")
+    if features is not None and (features not in parts or features == ""):
+        names = [name for name in parts if name]
+        raise NetworkError(
+            f"no module {features!r}: {suggestion(features, names)} "
+            f"The modules are: {', '.join(names)}"
+        )
     try:
-        traced = trace(module, whole=[parts[features]])
+        traced = trace(module, whole=[] if features is None else [parts[features]])
     except NetworkError as error:
         raise NetworkError(f"{error}: {_BY_HAND}") from error
-    calls = [node for node in traced.graph.nodes if _is_call_of(node, features, parts)]
-    if len(calls) != 1:
-        raise NetworkError(f"{features} is called {len(calls)} times, not once: {_BY_HAND}")
-    below = dependents(traced, calls) - set(calls)
+    if features is None:
+        where, below = "its last dense layer", _last_dense(traced)
+    else:
+        where, below = features, _after(traced, features, parts)
     body, head = cut(traced, below)
-    needed = [node for node in head.graph.nodes if node.op == "placeholder"]
-    if [node.name for node in needed] != [calls[0].name]:
-        others = [node.name for node in needed if node.name != calls[0].name]
-        raise NetworkError(
-            f"after {features}, the module needs more than its output "
-            f"({', '.join(others) or 'nothing of it'}): {_BY_HAND}"
-        )
+    inputs = [node.name for node in head.graph.nodes if node.op == "placeholder"]
+    if len(inputs) != 1:
+        raise NetworkError(f"the part after {where} needs {len(inputs)} values: {_BY_HAND}")
     shape = tuple(int(n) for n in input_shape)
     preprocess = Preprocess(shape)
     if mean is not None or std is not None:
@@ -86,8 +86,39 @@ def wrap(
     network = Network(
         _First(body), head, preprocess=preprocess, pretrained=pretrained, origin=module
     )
-    _check(network, module, features)
+    _check(network, module, where)
     return network
+
+
+def _after(traced: fx.GraphModule, features: str, parts: dict[str, nn.Module]) -> set[fx.Node]:
+    """All calls that depend on the output of the part ``features``."""
+    calls = [node for node in traced.graph.nodes if _is_call_of(node, features, parts)]
+    if len(calls) != 1:
+        raise NetworkError(f"{features} is called {len(calls)} times, not once: {_BY_HAND}")
+    below = dependents(traced, calls) - set(calls)
+    used = {node for late in below for node in late.all_input_nodes if node not in below}
+    if others := sorted(node.name for node in used - set(calls) if node.op != "get_attr"):
+        raise NetworkError(
+            f"after {features}, the module needs more than its output ({', '.join(others)}): "
+            f"{_BY_HAND}"
+        )
+    return below
+
+
+def _last_dense(traced: fx.GraphModule) -> set[fx.Node]:
+    """The last call of a dense layer, the dropout before it, and all that follows."""
+    called = dict(traced.named_modules())
+    dense = [
+        node
+        for node in traced.graph.nodes
+        if node.op == "call_module" and isinstance(called[str(node.target)], nn.Linear)
+    ]
+    if not dense:
+        raise NetworkError(f"it calls no nn.Linear: {_BY_HAND}")
+    first = dense[-1]
+    while isinstance(called.get(str(first.all_input_nodes[0].target)), _DROPOUTS):
+        first = first.all_input_nodes[0]
+    return dependents(traced, [first])
 
 
 def _is_call_of(node: fx.Node, name: str, parts: dict[str, nn.Module]) -> bool:

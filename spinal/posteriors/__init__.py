@@ -1,18 +1,23 @@
-"""Posteriors: ``p(y | x, labelled data)`` by whatever means, always as ``log_probs_N_K_C``."""
+"""Posteriors: honest estimates of ``p(y | x, labelled data)``, by whatever means."""
 
 from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.ensemble import Ensemble
 from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
-from spinal.posteriors.posterior import Posterior, View
+from spinal.posteriors.posterior import FitContext, Posterior, View
 from spinal.posteriors.spn import SPN
+from spinal.posteriors.table import POSTERIORS, describe_posterior, make_posterior
 
 __all__ = [
+    "POSTERIORS",
     "SPN",
     "Deterministic",
     "Ensemble",
+    "FitContext",
     "MCDropout",
     "NeuralLinear",
     "Posterior",
     "View",
+    "describe_posterior",
+    "make_posterior",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -15,7 +16,8 @@ from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import Network, TrainSettings, compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
-from spinal.posteriors.posterior import Posterior, Validation, View
+from spinal.posteriors.posterior import FitContext, Posterior, View
+from spinal.probabilities import mean_log_probs
 
 _FILE, _FORMAT = "ensemble.safetensors", "spinal.ensemble/1"
 
@@ -26,70 +28,57 @@ State = dict[str, Tensor]
 class Ensemble(Posterior):
     """K = M networks of the same kind, trained on the same labels.
 
-    The learner's network is the first of them; `fit` trains the others, each from a seed of its
-    own: of its first weights, the order of points, dropout and augmentation. Members of a network
-    that is ``pretrained`` begin with the same weights, and so differ less.
+    The learner's network is the first member. `fit` trains the others, each from its own seed for
+    first weights, order of points, dropout and augmentation. Members of a ``pretrained`` network
+    start from the same weights, and so differ less.
 
     Attributes:
         members: M.
-        training: how they are trained; as the learner's network, if not given.
+        training: how they are trained; as the learner's network, if None.
     """
+
+    provides: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     members: int = 5
     training: TrainSettings | None = None
-    _validation: Validation | None = field(default=None, init=False, repr=False)
-    _retrain: Literal["scratch", "continue"] = field(default="scratch", init=False, repr=False)
     _states: list[State] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.members < 2:
             raise SpinalError(f"an ensemble has two members or more, not {self.members}")
 
-    def compare_samples(self) -> None:
-        """There are always M of them."""
-
-    def train_like(
-        self,
-        training: TrainSettings,
-        validation: Validation | None,
-        retrain: Literal["scratch", "continue"],
-    ) -> None:
-        self.training = self.training or training
-        self._validation, self._retrain = validation, retrain
-
-    def fit(
-        self,
-        labelled: View,
-        labels: Tensor,
-        classes: int,
-        *,
-        seed: int,
-        on_step: Callable[[int, int, float], None] | None = None,
-    ) -> None:
+    def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         member, points = copy.deepcopy(labelled.network), labelled.points[labelled.indices]
         states, others = [], self.members - 1
         for number in range(others):
             start: Literal["scratch", "continue"] = "scratch"
-            if self._retrain == "continue" and self._states:
+            if context.retrain == "continue" and self._states:
                 member.load_state_dict(self._states[number])
                 start = "continue"
             train(
                 member,
                 points,
                 labels,
-                self.training or TrainSettings(),
-                validation=self._validation,
-                seed=derived_seed(seed, number),
+                self.training or context.training,
+                validation=context.validation,
+                seed=derived_seed(context.seed, number),
                 start=start,
-                on_step=None if on_step is None else _part(on_step, number, others),
+                on_step=None if context.on_step is None else _part(context.on_step, number, others),
             )
             states.append(copy.deepcopy(member.state_dict()))
         self._states = states
 
-    def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
-        """``log_probs_N_M_C``; predictions are averages over all members."""
+    def predict(self, view: View, *, seed: int = 0) -> Tensor:
+        """The mean over all members, as ``log_probs_N_C``."""
+        return mean_log_probs(self.sample(view))
+
+    def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
+        """The first K members, as ``log_probs_N_K_C``; all of them, if K is None."""
+        k = self.members if k is None else k
+        if not 1 <= k <= self.members:
+            raise SpinalError(f"an ensemble of {self.members} members has no {k} samples")
         logits = [predict_logits(view.network, view.features)]
-        for member in self._others(view.network):
+        for member in islice(self._others(view.network), k - 1):
             features = compute_features(member, view.points, view.indices)
             logits.append(predict_logits(member, features))
         return torch.stack(logits, 1).log_softmax(2)
@@ -104,8 +93,7 @@ class Ensemble(Posterior):
 
     def load(self, folder: Path) -> None:
         header, tensors = read_tensors(folder / _FILE, _FORMAT)
-        self.members = int(header["members"])
-        self._states = [{} for _ in range(self.members - 1)]
+        self._states = [{} for _ in range(int(header["members"]) - 1)]
         for key, tensor in tensors.items():
             number, _, name = key.partition("/")
             self._states[int(number)][name] = tensor

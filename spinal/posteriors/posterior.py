@@ -1,10 +1,10 @@
-"""What every posterior has in common: ``p(y | x, labelled data)`` as ``log_probs_N_K_C``."""
+"""What every posterior has in common: an honest estimate of ``p(y | x, labelled data)``."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -25,7 +25,7 @@ class View:
     """Some points, as a trained network sees them.
 
     Attributes:
-        network: in which the features were computed.
+        network: the network that computed the features.
         points: all points; read in batches.
         indices: which of them, ``[N]``.
         features: their feature vectors, ``[N, F]``: computed once, shared by all that need them.
@@ -40,72 +40,91 @@ class View:
         return len(self.indices)
 
 
+@dataclass(frozen=True, eq=False)
+class FitContext:
+    """Everything that a posterior may need to train, beside the labelled points.
+
+    Attributes:
+        n_classes: C.
+        seed: the source of all randomness.
+        training: how the learner trains its network.
+        retrain: whether the network started from scratch, or from its last weights.
+        validation: points and labels for early stopping.
+        draw_unlabelled: ``draw_unlabelled(n)`` gives at most ``n`` unlabelled points of the pool,
+            drawn at random. None where there is no pool.
+        on_step: called with the step, the number of steps and the loss.
+    """
+
+    n_classes: int
+    seed: int = 0
+    training: TrainSettings = field(default_factory=TrainSettings)
+    retrain: Literal["scratch", "continue"] = "scratch"
+    validation: Validation | None = None
+    draw_unlabelled: Callable[[int], View] | None = None
+    on_step: Callable[[int, int, float], None] | None = None
+
+
 class Posterior(ABC):
     """An estimate of class probabilities that plugs into any acquisition function.
 
-    A posterior is fitted after the network, on the labelled points, and is then asked for any
-    others. All chance comes from ``seed``.
+    A posterior is a dataclass. Its init fields are its settings, which a learner saves. It is
+    fitted after the network, on the labelled points, and then asked about any other points.
+
+    What it returns is always what it believes. How beliefs are ranked is the business of the
+    acquisition function.
 
     Attributes:
-        provides: what it can tell of points, as names of fields of `spinal.acquisition.Candidates`.
+        provides: what it can tell beside `predict`: ``samples``, ``log_density``, ``moments``.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"log_probs"})
+    provides: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def fit(
-        self,
-        labelled: View,
-        labels: Tensor,
-        classes: int,
-        *,
-        seed: int,
-        on_step: Callable[[int, int, float], None] | None = None,
-    ) -> None:
+    def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         """Learn from the labelled points.
 
         Args:
             labelled: the points.
-            labels: their classes ``[N]``, from 0 to ``classes - 1``.
-            classes: C.
-            seed: the source of all chance.
-            on_step: called with the step, the number of steps and the loss.
+            labels: their classes ``[N]``, from 0 to ``context.n_classes - 1``.
+            context: everything else that training needs.
         """
 
     @abstractmethod
-    def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
-        """Natural-log class probabilities ``log_probs_N_K_C``; sample k is one model throughout.
+    def predict(self, view: View, *, seed: int = 0) -> Tensor:
+        """The best estimate of the class probabilities, ``log_probs_N_C``.
 
         Args:
             view: the points.
-            seed: of the samples.
-            samples: False asks for the best single prediction, ``[N, 1, C]``, where that differs.
+            seed: of the samples, for a posterior that averages over samples.
         """
 
-    def compare_samples(self) -> None:
-        """Be told that samples will be compared with each other, so that one is not enough."""
+    def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
+        """Class probabilities under K models drawn from the posterior, ``log_probs_N_K_C``.
+
+        Sample k is the same model for every point, so that samples can be compared across points.
+
+        Args:
+            view: the points.
+            k: K, the number of models; the posterior's own number if None.
+            seed: the source of all randomness.
+
+        Raises:
+            SpinalError: if the posterior has no samples.
+        """
         raise SpinalError(
-            f"{type(self).__name__} has a single sample; this acquisition function compares several"
+            f"{type(self).__name__} is a single model; this acquisition function compares samples"
         )
 
-    def train_like(  # noqa: B027  most train no networks
-        self,
-        training: TrainSettings,
-        validation: Validation | None,
-        retrain: Literal["scratch", "continue"],
-    ) -> None:
-        """Be told how the learner trains its network, so that more can be trained in that way."""
-
-    def log_density(self, view: View) -> Tensor | None:
-        """How usual each point is, ``log p(z)`` as ``[N]``; None if the posterior cannot tell."""
-        return None
+    def log_density(self, view: View) -> Tensor:
+        """How usual each point is, ``log p(z)`` as ``[N]``."""
+        raise SpinalError(f"{type(self).__name__} has no density")
 
     def moments(self, view: View) -> Tensor:
-        """Means and variances of class probabilities, ``[N, 2, C]``, if known without samples."""
+        """Means and variances of class probabilities, ``[N, 2, C]``, without sampling."""
         raise SpinalError(f"{type(self).__name__} has no moments in closed form")
 
-    def save(self, folder: Path) -> None:  # noqa: B027  most have nothing of their own to keep
-        """Keep what `fit` learnt in files of ``folder``."""
+    def save(self, folder: Path) -> None:  # noqa: B027  some learn nothing of their own
+        """Write what `fit` learnt to files in ``folder``."""
 
     def load(self, folder: Path) -> None:  # noqa: B027
         """Read what `save` wrote."""

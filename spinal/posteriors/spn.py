@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +10,8 @@ import torch
 from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
-from spinal.posteriors.posterior import Posterior, View
+from spinal.errors import SpinalError
+from spinal.posteriors.posterior import FitContext, Posterior, View
 
 
 @dataclass(frozen=True)
@@ -30,61 +30,51 @@ class SPN(Posterior):
     Attributes:
         recipe: how the circuit is built and fitted.
         grid: on which the features lie (the paper: 16 x 8, 16 x 32); the smallest that fits, if
-            not given.
-        masks: K, how many sets of dropped features `log_probs` samples; with None, K = 1, the
-            exact posterior, or 20 for acquisition functions that compare samples (BALD).
-        dropout: the rate of those drops; the recipe's ``leaf_dropout``, if not given.
-        sharpness: :math:`\beta`. Acquisition functions that see the exact posterior are shown
-            :math:`p^\beta`, normalised anew; predictions are not touched. A posterior that is
-            honest about few labels is spread over many classes nearly everywhere, and its entropy
-            is highest where points look like nothing in particular. Sharpened, it is highest where
-            two classes compete. ``results/picking`` has the curves.
+            None.
+        masks: K, how many sets of dropped features `sample` draws.
+        dropout: the rate of those drops; the recipe's ``leaf_dropout``, if None.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({"log_probs", "log_density", "moments"})
+    provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density", "moments"})
 
     recipe: Recipe = field(default_factory=Recipe)
     grid: tuple[int, int] | None = None
-    masks: int | None = None
+    masks: int = 20
     dropout: float | None = None
-    sharpness: float = 30.0
     circuit: Circuit | None = field(default=None, init=False, repr=False)
     _last: _Values | None = field(default=None, init=False, repr=False)
 
-    def fit(
-        self,
-        labelled: View,
-        labels: Tensor,
-        classes: int,
-        *,
-        seed: int,
-        on_step: Callable[[int, int, float], None] | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
+        if self.masks < 1:
+            raise SpinalError(f"masks must be 1 or more, not {self.masks}")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
+
+    def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         self.circuit = train_circuit(
             labelled.features,
             labels,
-            classes,
+            context.n_classes,
             self.recipe,
             grid=self.grid,
-            seed=seed,
-            on_step=on_step,
+            seed=context.seed,
+            on_step=context.on_step,
         )
         self._last = None
 
-    def log_probs(self, view: View, *, seed: int = 0, samples: bool = True) -> Tensor:
-        circuit = self._fitted()
-        if self.masks is None or not samples:
-            sharpness = self.sharpness if samples else 1.0
-            return (sharpness * self._values(view).by_class).log_softmax(1).unsqueeze(1)
-        with torch.no_grad():
-            generator = torch.Generator().manual_seed(seed)
-            return circuit.log_posterior(
-                view.features, masks=self.masks, dropout=self.dropout, generator=generator
-            )
+    def predict(self, view: View, *, seed: int = 0) -> Tensor:
+        """The exact posterior of the circuit, ``log_probs_N_C``."""
+        return self._values(view).by_class.log_softmax(1)
 
-    def compare_samples(self) -> None:
-        if self.masks is None:
-            self.masks = 20
+    @torch.no_grad()
+    def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
+        """Posteriors given the features that are left when others are dropped at random."""
+        return self._fitted().log_posterior(
+            view.features,
+            masks=self.masks if k is None else k,
+            dropout=self.dropout,
+            generator=torch.Generator().manual_seed(seed),
+        )
 
     def log_density(self, view: View) -> Tensor:
         values = self._values(view)
@@ -102,7 +92,7 @@ class SPN(Posterior):
         self._last = None
 
     def _values(self, view: View) -> _Values:
-        """One pass of the circuit gives posterior and density: kept until other points come."""
+        """Posterior and density come from one pass of the circuit, which is kept for both."""
         if self._last is None or self._last.features is not view.features:
             with torch.no_grad():
                 self._last = _Values(view.features, *self._fitted().class_values(view.features))

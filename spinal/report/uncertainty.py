@@ -27,6 +27,7 @@ BANDWIDTH = 0.04
 
 _SCORES = {
     "entropy": "entropy",
+    "margin": "margin",
     "sharpened-entropy": "sharpened entropy",
     "log-density": "log-density",
     "mutual-information": "mutual information",
@@ -63,8 +64,7 @@ def _sections(seeds: Sequence[StoredSeed]) -> list[Section]:
         "the ensemble trains its other members. Then the entropy of the predictions, in nats, on "
         f"test points of {inside} (inside) and of {outside} (outside).",
         "The entropy is that of the averaged prediction where there are samples (MC Dropout, "
-        "Ensemble), and of the SPN's posterior as it is; not of the sharpened one that points are "
-        "ranked by in active learning, which is a row of its own in the table.",
+        "Ensemble), and of the SPN's exact posterior.",
         "The paper shows densities for SPN-CNN, MC Dropout and Deterministic, trained on all of "
         "SVHN, against CIFAR-10. Ensembles, other pairs and all numbers here are not the paper's.",
     ]

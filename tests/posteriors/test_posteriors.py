@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +13,18 @@ from spinal.circuits import FitSettings, Recipe
 from spinal.data import as_points
 from spinal.errors import SpinalError
 from spinal.networks import TrainSettings, build_network, compute_features, predict_logits
+from spinal.posteriors import POSTERIORS as NAMED
 from spinal.posteriors import (
     SPN,
     Deterministic,
     Ensemble,
+    FitContext,
     MCDropout,
     NeuralLinear,
     Posterior,
     View,
+    describe_posterior,
+    make_posterior,
 )
 
 QUICK = Recipe(sums=(4, 4), fit=FitSettings(steps=30))
@@ -28,7 +32,7 @@ TRAINING = TrainSettings(min_steps=20, max_steps=20)
 POSTERIORS = {
     "deterministic": Deterministic,
     "mc-dropout": lambda: MCDropout(samples=8),
-    "neural-linear": lambda: NeuralLinear(samples=8, epochs=30),
+    "neural-linear": lambda: NeuralLinear(draws=8, epochs=30),
     "ensemble": lambda: Ensemble(members=3, training=TRAINING),
     "spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
@@ -44,48 +48,76 @@ def make_view(n: int = 40, seed: int = 0) -> tuple[View, torch.Tensor]:
     return view, torch.as_tensor(y)
 
 
+def fit(posterior: Posterior) -> Posterior:
+    view, y = make_view()
+    posterior.fit(view, y, FitContext(3, training=TRAINING))
+    return posterior
+
+
 @pytest.fixture(params=POSTERIORS)
 def posterior(request: pytest.FixtureRequest) -> Posterior:
-    made = POSTERIORS[request.param]()
-    view, y = make_view()
-    made.fit(view, y, 3, seed=0)
-    return made
+    return fit(POSTERIORS[request.param]())
 
 
-def test_log_probs_are_normalised(posterior: Posterior) -> None:
-    log_probs = posterior.log_probs(make_view(seed=1)[0])
-    assert log_probs.shape[0] == 40
-    assert log_probs.shape[2] == 3
-    torch.testing.assert_close(
-        log_probs.logsumexp(2), torch.zeros(log_probs.shape[:2]), atol=1e-5, rtol=0
-    )
+def answers(posterior: Posterior, view: View) -> list[torch.Tensor]:
+    """All that a posterior says of class probabilities: ``[N, C]``, and samples if it has any."""
+    said = [posterior.predict(view, seed=3)]
+    if "samples" in posterior.provides:
+        said.append(posterior.sample(view, seed=3))
+    return said
 
 
-def test_samples_repeat_with_their_seed(posterior: Posterior) -> None:
+def test_every_posterior_has_a_contract_test() -> None:
+    tested = {type(make()) for make in POSTERIORS.values()}
+    assert tested == set(NAMED.values())
+
+
+def test_probabilities_are_normalised(posterior: Posterior) -> None:
+    for log_probs in answers(posterior, make_view(seed=1)[0]):
+        assert log_probs.shape[0] == 40
+        assert log_probs.shape[-1] == 3
+        total = log_probs.logsumexp(-1)
+        torch.testing.assert_close(total, torch.zeros_like(total), atol=1e-5, rtol=0)
+
+
+def test_answers_repeat_with_their_seed(posterior: Posterior) -> None:
     view, _ = make_view(seed=1)
-    assert torch.equal(posterior.log_probs(view, seed=3), posterior.log_probs(view, seed=3))
-    k = posterior.log_probs(view, samples=False).shape[1]
-    expected = getattr(posterior, "samples", getattr(posterior, "members", 1))
-    assert k == expected
+    for first, second in zip(answers(posterior, view), answers(posterior, view), strict=True):
+        assert torch.equal(first, second)
+
+
+def test_samples_are_as_many_as_were_asked_for(posterior: Posterior) -> None:
+    view, _ = make_view(seed=1)
+    if "samples" in posterior.provides:
+        assert posterior.sample(view, 2).shape == (40, 2, 3)
+    else:
+        with pytest.raises(SpinalError, match="a single model"):
+            posterior.sample(view, 2)
 
 
 def test_samples_are_one_model_for_all_points(posterior: Posterior) -> None:
     view, _ = make_view(seed=1)
     part = View(view.network, view.points, view.indices[7:9], view.features[7:9])
-    torch.testing.assert_close(posterior.log_probs(view)[7:9], posterior.log_probs(part))
+    for whole, few in zip(answers(posterior, view), answers(posterior, part), strict=True):
+        torch.testing.assert_close(whole[7:9], few)
 
 
 def test_the_same_seed_learns_the_same(posterior: Posterior) -> None:
-    view, y = make_view()
-    expected = posterior.log_probs(view, seed=1)
+    view, _ = make_view()
+    expected = answers(posterior, view)
     torch.manual_seed(99)  # which nothing may depend on
-    posterior.fit(view, y, 3, seed=0)
-    assert torch.equal(posterior.log_probs(view, seed=1), expected)
+    fit(posterior)
+    for first, second in zip(expected, answers(posterior, view), strict=True):
+        assert torch.equal(first, second)
 
 
 def test_it_tells_what_it_provides_and_no_more(posterior: Posterior) -> None:
     view, _ = make_view(seed=1)
-    assert (posterior.log_density(view) is not None) == ("log_density" in posterior.provides)
+    if "log_density" in posterior.provides:
+        assert posterior.log_density(view).shape == (40,)
+    else:
+        with pytest.raises(SpinalError, match="no density"):
+            posterior.log_density(view)
     if "moments" in posterior.provides:
         mean, variance = posterior.moments(view).unbind(1)
         torch.testing.assert_close(mean.sum(1), torch.ones(40), atol=1e-4, rtol=0)
@@ -95,50 +127,40 @@ def test_it_tells_what_it_provides_and_no_more(posterior: Posterior) -> None:
             posterior.moments(view)
 
 
-def test_it_comes_back_from_disk(posterior: Posterior, tmp_path: Path) -> None:
+def test_it_comes_back_from_disk_with_its_settings(posterior: Posterior, tmp_path: Path) -> None:
     view, _ = make_view(seed=1)
-    expected = posterior.log_probs(view, seed=1)
     posterior.save(tmp_path)
-    names = [field.name for field in dataclasses.fields(posterior) if field.init]
-    again = type(posterior)(**{name: getattr(posterior, name) for name in names})
+    described = describe_posterior(posterior)
+    assert described is not None
+    again = make_posterior(described[0], json.loads(json.dumps(described[1])))
     again.load(tmp_path)
-    assert torch.equal(again.log_probs(view, seed=1), expected)
+    assert describe_posterior(again) == described
+    for first, second in zip(answers(posterior, view), answers(again, view), strict=True):
+        assert torch.equal(first, second)
 
 
 def test_deterministic_is_the_softmax_of_the_head() -> None:
     view, _ = make_view()
     expected = predict_logits(view.network, view.features).log_softmax(1)
-    torch.testing.assert_close(Deterministic().log_probs(view)[:, 0], expected)
+    torch.testing.assert_close(Deterministic().predict(view), expected)
 
 
-def test_the_spn_has_a_density_and_masks_spread() -> None:
-    view, y = make_view()
+def test_the_spn_predicts_by_its_circuit_and_samples_by_masks() -> None:
+    view, _ = make_view()
     spn = SPN(QUICK, masks=20, dropout=0.5)
-    spn.fit(view, y, 3, seed=0)
-    assert spn.log_density(view).shape == (40,)
-    assert spn.log_probs(view).std(1).max() > 0.01
-    assert Deterministic().log_density(view) is None
-
-
-def test_the_spn_is_sharpened_where_points_are_ranked_and_not_where_it_predicts() -> None:
-    view, y = make_view()
-    spn = SPN(QUICK, sharpness=3.0)
-    spn.fit(view, y, 3, seed=0)
+    fit(spn)
     assert spn.circuit is not None
-    expected = spn.circuit.log_posterior(view.features)
-    torch.testing.assert_close(spn.log_probs(view, samples=False)[:, 0], expected)
-    cubed = expected.exp() ** 3
-    torch.testing.assert_close(
-        spn.log_probs(view)[:, 0].exp(), cubed / cubed.sum(1, keepdim=True), atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(spn.predict(view), spn.circuit.log_posterior(view.features))
+    torch.testing.assert_close(spn.log_density(view), spn.circuit.log_prob(view.features))
+    assert spn.sample(view).std(1).max() > 0.01
 
 
 def test_mc_dropout_converges_to_the_mean_network() -> None:
     view, _ = make_view()
-    spread = MCDropout(samples=30).log_probs(view, seed=2)
+    spread = MCDropout(samples=30).sample(view, seed=2)
     assert spread.std(1).max() > 0.01
-    few, many = (MCDropout(samples=k).log_probs(view, seed=0).exp().mean(1) for k in (10, 400))
-    truth = MCDropout(samples=2000).log_probs(view, seed=1).exp().mean(1)
+    few, many = (MCDropout(samples=k).predict(view, seed=0).exp() for k in (10, 400))
+    truth = MCDropout(samples=2000).predict(view, seed=1).exp()
     assert (many - truth).abs().mean() < (few - truth).abs().mean() / 2
 
 
@@ -147,9 +169,9 @@ def test_mc_dropout_without_dropout_is_deterministic(name: str) -> None:
     points = as_points(np.random.default_rng(0).integers(0, 256, (300, 8, 8, 1), np.uint8))
     network = build_network(name, (8, 8, 1), 3, width=0.2, dropout=0.0)
     still = View(network, points, np.arange(300), compute_features(network, points))
-    expected = Deterministic().log_probs(still).expand(-1, 3, -1)
-    assert torch.equal(MCDropout(samples=3).log_probs(still), expected)
+    expected = Deterministic().predict(still).unsqueeze(1).expand(-1, 3, -1)
+    assert torch.equal(MCDropout(samples=3).sample(still), expected)
     network.head[0] = torch.nn.Identity()
     if name == "dense":  # its only dropout layer
         with pytest.raises(SpinalError, match="no dropout layer"):
-            MCDropout(samples=3).log_probs(still)
+            MCDropout(samples=3).sample(still)

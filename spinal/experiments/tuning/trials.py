@@ -29,7 +29,7 @@ from spinal.experiments.protocol import Protocol
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.networks import compute_features
-from spinal.posteriors import SPN, Deterministic, Posterior, View
+from spinal.posteriors import SPN, Deterministic, FitContext, Posterior, View
 from spinal.pretrained import load_backbone
 from spinal.pretrained.embedded import EmbeddedImages, cache_folder
 from spinal.settings import from_mapping, to_mapping
@@ -104,9 +104,9 @@ def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     posterior: Posterior = Deterministic()
     if trial.part == "circuit":
         posterior = SPN(protocol.recipe(), protocol.circuit.grid)
-    posterior.fit(trained.labelled, trained.labels, trained.classes, seed=trial.seed)
-    log_probs_N_1_C = posterior.log_probs(trained.held, samples=False)
-    log_probs_N_C, truth_N = log_probs_N_1_C[:, 0].double().numpy(), trained.held_labels
+    context = FitContext(trained.classes, trial.seed, protocol.training())
+    posterior.fit(trained.labelled, trained.labels, context)
+    log_probs_N_C, truth_N = posterior.predict(trained.held).double().numpy(), trained.held_labels
     nll = -float(log_probs_N_C[np.arange(len(truth_N)), truth_N].mean())
     accuracy = float((log_probs_N_C.argmax(1) == truth_N).mean())
     return Outcome(accuracy, nll if np.isfinite(nll) else float("inf"))
@@ -140,11 +140,10 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
     known, held = training_split(p, dataset, labels, seed)
     learner = ActiveLearner(
         Pool(points, dataset.classes, members=known),
-        p.network.architecture,
+        (p.network.architecture, {"width": p.network.width}),
         "random",
         seed=seed,
         validation=(points[held], dataset.train_labels[held]) if p.network.early_stopping else None,
-        width=p.network.width,
         training=p.training(),
     )
     learner.tell(known, dataset.train_labels[known])

@@ -1,0 +1,392 @@
+"""The active learner itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from spinal import networks
+from spinal.acquisition import Candidates, make_acquisition
+from spinal.data import Points, Pool, as_points
+from spinal.errors import SpinalError
+from spinal.files import existing_folder, replacing_folder
+from spinal.learner import storage
+from spinal.learner.assessment import Assessment, Choice
+from spinal.learner.features import FeatureCache
+from spinal.learner.parts import (
+    AcquisitionPart,
+    NetworkPart,
+    PosteriorPart,
+    check_match,
+    make_network,
+    resolve_acquisition,
+    resolve_posterior,
+)
+from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
+from spinal.methods import find_method
+from spinal.networks import compute_features
+from spinal.networks.network import choose_device, derived_seed
+from spinal.posteriors import FitContext, View
+from spinal.posteriors.posterior import Validation
+from spinal.probabilities import entropy, margin, mean_log_probs
+
+Indices = NDArray[np.int64]
+By = Literal["method", "network"]
+
+# What a seed is used for; see `derived_seed`.
+_NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
+#: Points that `ActiveLearner.assess` works on at once.
+_BATCH = 8192
+
+
+class ActiveLearner:
+    """Decides which points to label next, and trains the classifier from them.
+
+    It never calls whoever answers: a benchmark, a web page or a labelling tool drives it by `ask`
+    and `tell`.
+
+    Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
+    settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
+    object. All settings are saved with the learner.
+
+    Args:
+        pool: the points, and what is known of their labels.
+        network: also any `nn.Module`, if its features can be found; see `spinal.networks.wrap`.
+        method: a name for a posterior and an acquisition function; see `spinal.methods`.
+        acquisition: how points are chosen. Also any function from `Candidates` to a score for each:
+            the highest are asked. The method's own, if None.
+        seed: the source of all randomness.
+        posterior: what assesses points and predicts. The method's own, if None.
+        validation: points and labels for early stopping of the network.
+        device: ``auto`` takes an accelerator if there is one.
+        settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
+
+    Examples:
+        >>> from spinal import ActiveLearner, Pool, load_dataset
+        >>> digits = load_dataset("digits")
+        >>> pool = Pool(digits.train_images, digits.classes)
+        >>> learner = ActiveLearner(pool, method="spn-cnn", seed=0)
+        >>> first = learner.ask(20)
+        >>> learner.tell(first, digits.train_labels[first])
+        >>> learner.fit()
+        >>> batch = learner.ask(10)
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        network: NetworkPart = "lenet",
+        method: str = "spn-cnn",
+        acquisition: AcquisitionPart = None,
+        seed: int = 0,
+        *,
+        posterior: PosteriorPart = None,
+        validation: Validation | None = None,
+        device: str = "auto",
+        **settings: Any,
+    ) -> None:
+        defaults = find_method(method)
+        self.pool = pool
+        self.settings = LearnerSettings(method, seed=seed, **settings)
+        self.posterior = resolve_posterior(posterior, defaults.posterior)
+        self.acquisition = resolve_acquisition(acquisition, defaults.acquisition)
+        check_match(self.posterior, self.acquisition)
+        self.device = choose_device(device)
+        self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
+        if self.settings.training.dropout is not None:
+            networks.set_dropout(self.network, self.settings.training.dropout)
+        self.validation = validation
+        #: How often the learner was fitted.
+        self.rounds = 0
+        #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
+        self.seconds: dict[str, float] = {}
+        #: What the last `ask` went by; None if its acquisition function uses no probabilities.
+        self.choice: Choice | None = None
+        self._cache: FeatureCache | None = None
+
+    def __repr__(self) -> str:
+        parts = (self.network, self.posterior, self.acquisition)
+        return (
+            f"ActiveLearner({self.settings.method}: "
+            f"{', '.join(type(part).__name__ for part in parts)}; "
+            f"{len(self.pool.labelled_indices)} of {len(self.pool)} points labelled, "
+            f"fitted {self.rounds} times)"
+        )
+
+    @property
+    def seed(self) -> int:
+        """The source of all chance."""
+        return self.settings.seed
+
+    def tell(self, indices: ArrayLike, labels: ArrayLike, *, correction: bool = False) -> None:
+        """Take labels of points: class numbers, or names.
+
+        Raises:
+            LabelError: for an index outside the pool, an unknown class, or another label than
+                before, unless it is said to be a ``correction``. Nothing is taken then.
+        """
+        self.pool.record(indices, labels, correction=correction)
+
+    def fit(self, *, on_step: Callable[[str, int, int], None] | None = None) -> None:
+        """Train the network on all labelled points, then the posterior on its features.
+
+        Args:
+            on_step: called with what is done (``network``, ``posterior``), the step, their number.
+        """
+        indices, labels = self.pool.labelled_indices, self.pool.labels
+        if not len(indices):
+            raise NotFittedError("there are no labels to learn from: ask, and tell, first")
+        seed = derived_seed(self.seed, 1000 + self.rounds)
+        if not self.network.preprocess.fitted:
+            self.network.preprocess.fit(self.pool.points)
+        self.seconds = {}
+        with self._timed("network"):
+            networks.train(
+                self.network,
+                self.pool.points[indices],
+                labels,
+                self.settings.training,
+                validation=self.validation,
+                seed=derived_seed(seed, _NETWORK),
+                start="scratch" if self.rounds == 0 else self.settings.retrain,
+                on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
+            )
+        cache = self._cache = FeatureCache(self.network, self.pool.points)
+        with self._timed("features"):
+            view = cache.view(indices)
+        context = FitContext(
+            len(self.pool.classes),
+            derived_seed(seed, _POSTERIOR),
+            self.settings.training,
+            self.settings.retrain,
+            self.validation,
+            lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
+            None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
+        )
+        with self._timed("posterior"):
+            self.posterior.fit(view, torch.as_tensor(labels), context)
+        self.rounds += 1
+
+    def ask(self, b: int = 1) -> Indices:
+        """The ``b`` points whose labels would help most, best first; all, if fewer are left.
+
+        They count as asked from now on, and are not returned again before they are answered or
+        given back (``pool.release``). Before the first `fit` they are chosen at random.
+
+        Raises:
+            PoolDryError: if every point of the pool is labelled, or asked already.
+        """
+        left = self.pool.unlabelled_indices
+        if not len(left):
+            waiting = len(self.pool.asked_indices)
+            raise PoolDryError(
+                f"nothing left to ask: {len(self.pool.labelled_indices)} points are labelled"
+                + (f", {waiting} are asked and wait for an answer" if waiting else "")
+            )
+        if b < 1:
+            raise SpinalError(f"ask for one point or more, not {b}")
+        generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
+        acquisition = self.acquisition if self.rounds else make_acquisition("random")
+        limit = self.settings.candidates
+        if limit is not None and len(left) > max(limit, b) and acquisition.needs:
+            drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
+            left = np.sort(left[drawn.numpy()])
+        compare = acquisition.compares_samples
+        candidates, log_density = self._candidates(left, acquisition.needs, compare)
+        with self._timed("choice"):
+            picks = acquisition.select(candidates, b, generator)
+        self.choice = None
+        if candidates.log_probs is not None:
+            uncertainty = entropy(mean_log_probs(candidates.log_probs).double())
+            self.choice = Choice(left, picks.numpy(), uncertainty.numpy(), log_density)
+        chosen = left[picks.numpy()]
+        self.pool.mark_asked(chosen)
+        return chosen
+
+    def predict_log_proba(
+        self, points: ArrayLike | Points | View, *, by: By = "method"
+    ) -> NDArray[np.float32]:
+        """Natural-log class probabilities ``[N, C]``.
+
+        Args:
+            points: any points, in the pool or not; or what `view` gave for them.
+            by: the ``method`` (its posterior), or the head of the ``network``.
+        """
+        view = self.view(points)
+        if by == "method":
+            log_probs = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+        elif by == "network":
+            log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
+        else:
+            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+        return log_probs.numpy()
+
+    def predict_proba(
+        self, points: ArrayLike | Points | View, *, by: By = "method"
+    ) -> NDArray[np.float32]:
+        """Class probabilities ``[N, C]``; see `predict_log_proba`."""
+        return np.exp(self.predict_log_proba(points, by=by))
+
+    def predict(self, points: ArrayLike | Points | View, *, by: By = "method") -> NDArray[np.int64]:
+        """The most probable class of each point, as a number ``[N]``; see `predict_log_proba`."""
+        return self.predict_log_proba(points, by=by).argmax(1)
+
+    def assess(self, points: ArrayLike | Points) -> Assessment:
+        """How unsure the learner is of any points, and how usual they are; in batches."""
+        points = as_points(points)
+        cache = FeatureCache(self._fitted().network, points)
+        entropies, margins, densities = [], [], []
+        for rows in np.array_split(np.arange(len(points)), -(-len(points) // _BATCH)):
+            view = cache.view(rows)
+            log_probs_N_C = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+            entropies.append(entropy(log_probs_N_C))
+            margins.append(margin(log_probs_N_C))
+            if "log_density" in self.posterior.provides:
+                densities.append(self.posterior.log_density(view))
+        return Assessment(
+            torch.cat(entropies).numpy(),
+            torch.cat(margins).numpy(),
+            torch.cat(densities).numpy() if densities else None,
+        )
+
+    def view(self, points: ArrayLike | Points | View) -> View:
+        """Any points, as the network sees them now: for several predictions from one pass.
+
+        Raises:
+            NotFittedError: before the first `fit`.
+        """
+        self._fitted()
+        if isinstance(points, View):
+            return points
+        points = as_points(points)
+        features = compute_features(self.network, points)
+        return View(self.network, points, np.arange(len(points)), features)
+
+    def fitted_share(self) -> float:
+        """How many of its labels the network gets right, from 0 to 1.
+
+        Well below 1, it was trained for too few steps to learn the hard points. These are what
+        uncertainty asks for, so that choosing then looks worse than it is.
+        """
+        view = self._fitted().view(self.pool.labelled_indices)
+        return float((self.predict(view, by="network") == self.pool.labels).mean())
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything but the points to a folder: there whole, or as it was before."""
+        saved = storage.describe(
+            self.rounds, self.settings, self.network, self.posterior, self.acquisition
+        )
+        with replacing_folder(Path(folder)) as partial:
+            storage.write(partial, saved, self.pool)
+            if self.rounds:
+                networks.save(self.network, partial / "network.safetensors")
+                self.posterior.save(partial)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        pool: Pool,
+        *,
+        network: NetworkPart | None = None,
+        posterior: PosteriorPart = None,
+        acquisition: AcquisitionPart = None,
+        device: str = "auto",
+        validation: Validation | None = None,
+    ) -> ActiveLearner:
+        """Read what `save` wrote, for a pool of the same points.
+
+        Args:
+            folder: where it is.
+            pool: the same points and classes; what is known of their labels is filled in.
+            network: needed if the learner was made with an object of your own.
+            posterior: the same.
+            acquisition: the same.
+            device: see the constructor.
+            validation: see the constructor.
+
+        Raises:
+            FileFormatError: if the folder holds no learner, or a damaged one.
+        """
+        folder = existing_folder(Path(folder))
+        saved = storage.read(folder, pool)
+        settings = saved.settings
+        learner = cls(
+            pool,
+            storage.given_or_saved(network, saved.network, "network", folder),
+            settings.method,
+            storage.given_or_saved(acquisition, saved.acquisition, "acquisition", folder),
+            settings.seed,
+            posterior=storage.given_or_saved(posterior, saved.posterior, "posterior", folder),
+            validation=validation,
+            device=device,
+            training=settings.training,
+            retrain=settings.retrain,
+            candidates=settings.candidates,
+        )
+        learner.rounds = saved.rounds
+        if learner.rounds:
+            networks.load_weights(learner.network, folder / "network.safetensors")
+            learner.network.to(learner.device)
+            learner.posterior.load(folder)
+            learner._cache = FeatureCache(learner.network, pool.points)
+        return learner
+
+    def _candidates(
+        self, indices: Indices, needs: frozenset[str], compare: bool
+    ) -> tuple[Candidates, NDArray | None]:
+        """What the acquisition function needs to know of these points, and their density."""
+        arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
+        density = None
+        if needs:
+            with self._timed("features"):
+                view = self._fitted().view(indices)
+        if "log_probs" in needs:
+            seed = self._round_seed(_SAMPLES)
+            with self._timed("scoring"):
+                if compare:
+                    arrays["log_probs"] = self.posterior.sample(view, seed=seed)
+                else:
+                    arrays["log_probs"] = self.posterior.predict(view, seed=seed).unsqueeze(1)
+                if "log_density" in self.posterior.provides:
+                    density = self.posterior.log_density(view)
+        if "log_density" in needs:
+            arrays["log_density"] = self.posterior.log_density(view)
+        if "moments" in needs:
+            with self._timed("scoring"):
+                arrays["moments"] = self.posterior.moments(view)
+        if "features" in needs:
+            arrays["features"] = view.features
+        if "labelled_features" in needs:
+            known = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
+            arrays["labelled_features"] = self._fitted().view(known).features
+        return Candidates(**arrays), None if density is None else density.numpy()
+
+    def _draw_unlabelled(self, n: int, seed: int) -> View:
+        """At most ``n`` points of the pool that have no label, drawn at random."""
+        left = np.setdiff1d(self.pool.members, self.pool.labelled_indices)
+        if len(left) > n:
+            left = np.sort(np.random.default_rng(seed).choice(left, n, replace=False))
+        return self._fitted().view(left)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+    def _round_seed(self, purpose: int) -> int:
+        return derived_seed(derived_seed(self.seed, 1000 + self.rounds), purpose)
+
+    def _fitted(self) -> FeatureCache:
+        if self._cache is None:
+            raise NotFittedError("the learner is not fitted yet: call fit() first")
+        return self._cache

@@ -1,0 +1,92 @@
+"""The parts of a learner from what the user gave: a name, a name with settings, or an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from torch import nn
+
+from spinal.acquisition import Acquisition, Candidates, Custom, make_acquisition
+from spinal.data import Pool
+from spinal.errors import SpinalError
+from spinal.networks import Network, NetworkError, build_network, wrap
+from spinal.posteriors import Posterior, make_posterior
+
+#: A name, settings that differ from the defaults, or a name with such settings.
+Named = str | Mapping[str, Any] | tuple[str, Mapping[str, Any]]
+#: What may be given as each of the parts. None: what the method takes.
+NetworkPart = Named | nn.Module
+PosteriorPart = Named | Posterior | None
+AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
+
+T = TypeVar("T")
+
+
+def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
+    """The network for the points and classes of a pool.
+
+    Raises:
+        NetworkError: if there is no such network, or a module cannot be cut into features and head.
+    """
+    if isinstance(part, Network):
+        return part
+    shape = pool.points.shape[1:]
+    if isinstance(part, nn.Module):
+        try:
+            return wrap(part, None, shape)
+        except NetworkError as error:
+            raise NetworkError(
+                f"the features of {type(part).__name__} were not found ({error}). Name the module "
+                f"that computes them: network=spinal.networks.wrap(module, 'name', {shape})"
+            ) from error
+    name, settings = named(part, "lenet", "network")
+    return build_network(name, shape, len(pool.classes), **{"seed": seed, **settings})
+
+
+def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
+    """The posterior, by ``default`` the one of this name."""
+    if isinstance(part, Posterior):
+        return part
+    return make_posterior(*named(part, default, "posterior"))
+
+
+def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
+    """The acquisition function, by ``default`` the one of this name."""
+    if isinstance(part, Acquisition):
+        return part
+    if callable(part):
+        return Custom(part)
+    return make_acquisition(*named(part, default, "acquisition"))
+
+
+def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of a part; the name is ``default`` where only settings are given."""
+    if part is None:
+        return default, {}
+    if isinstance(part, str):
+        return part, {}
+    if isinstance(part, Mapping):
+        return default, dict(part)
+    if isinstance(part, tuple | list) and len(part) == 2 and isinstance(part[0], str):
+        return part[0], dict(part[1])
+    raise SpinalError(
+        f"{what}: {part!r} is not a name, ('name', {{settings}}), {{settings}} or a suitable object"
+    )
+
+
+def check_match(posterior: Posterior, acquisition: Acquisition) -> None:
+    """Refuse an acquisition function that needs what the posterior does not provide.
+
+    Raises:
+        SpinalError: before anything is trained.
+    """
+    lacking = set(acquisition.needs) & {"log_density", "moments"}
+    if acquisition.compares_samples:
+        lacking.add("samples")
+    lacking -= posterior.provides
+    if lacking:
+        raise SpinalError(
+            f"{type(posterior).__name__} has no {' or '.join(sorted(lacking))}, which this "
+            "acquisition function needs: choose another, or method 'spn-cnn'"
+        )

@@ -1,0 +1,104 @@
+"""A learner on disk: its settings, what is known of the pool, and what was trained.
+
+A folder holds ``learner.json`` (settings, number of rounds), ``pool.npz`` (labels, without the
+points), ``network.safetensors`` and the files of the posterior.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinal.acquisition import Acquisition, describe_acquisition
+from spinal.data import Pool
+from spinal.errors import DataError, FileFormatError, LabelError, SpinalError
+from spinal.files import read_arrays, write_arrays, write_text
+from spinal.learner.settings import LearnerSettings
+from spinal.networks import Network
+from spinal.posteriors import Posterior, describe_posterior
+from spinal.settings import from_mapping, to_mapping
+
+_FORMAT = "spinal.learner/2"
+
+#: Name and settings of a part; None for an object that only the user can make again.
+Described = tuple[str, dict[str, Any]] | None
+
+
+@dataclass(frozen=True)
+class SavedLearner:
+    """What ``learner.json`` says.
+
+    Attributes:
+        rounds: how often the learner was fitted.
+        settings: of the learner itself.
+        network: name and settings; None if it was the user's own.
+        posterior: name and settings; None if it was the user's own.
+        acquisition: name and settings; None if it was the user's own.
+    """
+
+    rounds: int
+    settings: LearnerSettings
+    network: Described
+    posterior: Described
+    acquisition: Described
+
+
+def describe(
+    rounds: int,
+    settings: LearnerSettings,
+    network: Network,
+    posterior: Posterior,
+    acquisition: Acquisition,
+) -> SavedLearner:
+    """What has to be saved so that the same learner can be built again."""
+    config = dict(network.config)
+    if config:
+        del config["input_shape"], config["classes"]  # those of the pool
+    return SavedLearner(
+        rounds,
+        settings,
+        (config.pop("name"), config) if config else None,
+        describe_posterior(posterior),
+        describe_acquisition(acquisition),
+    )
+
+
+def write(folder: Path, saved: SavedLearner, pool: Pool) -> None:
+    """Write ``learner.json`` and ``pool.npz``."""
+    write_arrays(folder / "pool.npz", pool.state_dict())
+    values = {"format": _FORMAT, **to_mapping(saved, none=True)}
+    write_text(folder / "learner.json", json.dumps(values, indent=2))
+
+
+def read(folder: Path, pool: Pool) -> SavedLearner:
+    """Read ``learner.json``, and fill in what ``pool.npz`` knows of the labels.
+
+    Raises:
+        FileFormatError: if the folder holds no learner, or a damaged one.
+    """
+    try:
+        values = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
+        version = values.pop("format")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise FileFormatError(f"{folder}: holds no learner, or a damaged one ({error})") from error
+    if version != _FORMAT:
+        raise FileFormatError(
+            f"{folder}: a learner of another version of spinal ({version}): make it anew"
+        )
+    saved = from_mapping(SavedLearner, values, str(folder / "learner.json"))
+    try:
+        pool.load_state_dict(read_arrays(folder / "pool.npz", pool.state_dict()))
+    except (DataError, LabelError) as error:
+        raise FileFormatError(f"{folder}: its labels do not fit the pool ({error})") from error
+    return saved
+
+
+def given_or_saved(given: Any, described: Described, what: str, folder: Path) -> Any:
+    """A part for the constructor: what the user gave, or else what was saved."""
+    if given is None and described is None:
+        raise SpinalError(
+            f"{folder}: was made with {what} of your own: give it again, as `{what}=`"
+        )
+    return described if given is None else given

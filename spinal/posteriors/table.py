@@ -1,0 +1,46 @@
+"""All posteriors by name. A new one is a file, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spinal.errors import SpinalError, suggestion
+from spinal.posteriors.deterministic import Deterministic
+from spinal.posteriors.ensemble import Ensemble
+from spinal.posteriors.mc_dropout import MCDropout
+from spinal.posteriors.neural_linear import NeuralLinear
+from spinal.posteriors.posterior import Posterior
+from spinal.posteriors.spn import SPN
+from spinal.settings import from_mapping, to_mapping
+
+POSTERIORS: dict[str, type[Posterior]] = {
+    "deterministic": Deterministic,
+    "ensemble": Ensemble,
+    "mc-dropout": MCDropout,
+    "neural-linear": NeuralLinear,
+    "spn": SPN,
+}
+
+
+def make_posterior(name: str, settings: Mapping[str, Any] | None = None) -> Posterior:
+    """The posterior of this name.
+
+    Args:
+        name: a key of `POSTERIORS`.
+        settings: what differs from its defaults, as objects or as plain values (nested tables).
+
+    Raises:
+        SpinalError: if there is no such posterior, or no such setting.
+    """
+    if name not in POSTERIORS:
+        raise SpinalError(f"there is no posterior {name!r}: {suggestion(name, POSTERIORS)}")
+    return from_mapping(POSTERIORS[name], settings or {}, f"posterior {name}")
+
+
+def describe_posterior(posterior: Posterior) -> tuple[str, dict[str, Any]] | None:
+    """Name and settings of a posterior, as plain values; None for a class of the user's own."""
+    for name, kind in POSTERIORS.items():
+        if type(posterior) is kind:
+            return name, to_mapping(posterior, none=True)
+    return None
