@@ -162,7 +162,7 @@ def test_wrong_scores_of_a_function_are_refused() -> None:
         ("spn-cnn", {"masks": 7, "recipe": Recipe(leaves=3)}, ("max-entropy", {"sharpness": 30.0})),
         (
             "spn-cnn",
-            SPN(Recipe(sums=(4, 4), fit=FitSettings(steps=7, batch_size=None)), (16, 2), 3, 0.2),
+            SPN(Recipe(sums=(4, 4), fit=FitSettings(steps=7, batch_size=None)), (8, 4), 3, 0.2),
             Ranked(max_entropy, power=2.0),
         ),
         ("mc-dropout", {"samples": 4}, ("power-bald", {"power": 3.0})),

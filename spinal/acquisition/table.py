@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -48,7 +48,7 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
 }
 
 
-def make_acquisition(name: str, settings: Mapping[str, Any] | None = None) -> Acquisition:
+def make_acquisition(name: str, **settings: Any) -> Acquisition:
     """The acquisition function of this name.
 
     Args:

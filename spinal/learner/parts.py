@@ -48,7 +48,8 @@ def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
     """The posterior, by ``default`` the one of this name."""
     if isinstance(part, Posterior):
         return part
-    return make_posterior(*named(part, default, "posterior"))
+    name, settings = named(part, default, "posterior")
+    return make_posterior(name, **settings)
 
 
 def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
@@ -57,7 +58,8 @@ def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
         return part
     if callable(part):
         return Custom(part)
-    return make_acquisition(*named(part, default, "acquisition"))
+    name, settings = named(part, default, "acquisition")
+    return make_acquisition(name, **settings)
 
 
 def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from spinal.errors import SpinalError, suggestion
@@ -23,7 +22,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
 }
 
 
-def make_posterior(name: str, settings: Mapping[str, Any] | None = None) -> Posterior:
+def make_posterior(name: str, **settings: Any) -> Posterior:
     """The posterior of this name.
 
     Args:
@@ -35,7 +34,7 @@ def make_posterior(name: str, settings: Mapping[str, Any] | None = None) -> Post
     """
     if name not in POSTERIORS:
         raise SpinalError(f"there is no posterior {name!r}: {suggestion(name, POSTERIORS)}")
-    return from_mapping(POSTERIORS[name], settings or {}, f"posterior {name}")
+    return from_mapping(POSTERIORS[name], settings, f"posterior {name}")
 
 
 def describe_posterior(posterior: Posterior) -> tuple[str, dict[str, Any]] | None:

@@ -132,7 +132,7 @@ def test_it_comes_back_from_disk_with_its_settings(posterior: Posterior, tmp_pat
     posterior.save(tmp_path)
     described = describe_posterior(posterior)
     assert described is not None
-    again = make_posterior(described[0], json.loads(json.dumps(described[1])))
+    again = make_posterior(described[0], **json.loads(json.dumps(described[1])))
     again.load(tmp_path)
     assert describe_posterior(again) == described
     for first, second in zip(answers(posterior, view), answers(again, view), strict=True):
