@@ -32,13 +32,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal import Pool, load_dataset
+from spinal.encoders import FeatureCache, load_backbone
 from spinal.files import write_text
 from spinal.label.cli import Page
-from spinal.label.export import load_classifier
-from spinal.label.project import Project, ProjectSettings, open_project
-from spinal.label.rounds import make_learner
-from spinal.label.simulate import Person, Session
-from spinal.pretrained import FeatureCache, load_backbone
+from spinal.label.exports.export import load_classifier
+from spinal.label.learning.rounds import make_learner
+from spinal.label.store.project import Project, ProjectSettings, open_project
+from spinal.label.web.simulate import Person, Session
 
 LABEL = "spinal label, as it is left"
 WITHOUT = "the same, without the answers that it was tested on"

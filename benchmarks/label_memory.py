@@ -23,7 +23,7 @@ import numpy as np
 from label import say, write_images
 from machine import commit, peak_memory
 
-from spinal.label.simulate import Connection, Person
+from spinal.label.web.simulate import Connection, Person
 
 NETWORK = """
 import torch

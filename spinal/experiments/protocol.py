@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinal.circuits import RECIPES, Recipe
+from spinal.encoders import backbone_names, is_backbone
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.scales import Shelf
 from spinal.experiments.scales import tomllib as tomllib
 from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
-from spinal.pretrained import backbone_names, is_backbone
 from spinal.settings import from_mapping, to_mapping
 
 TRAINING: dict[str, TrainSettings] = {
@@ -26,7 +26,7 @@ class NetworkProtocol:
     """The network and its training.
 
     Attributes:
-        name: from `spinal.networks.NETWORKS`; or a backbone (`spinal.pretrained`), on whose
+        name: from `spinal.networks.NETWORKS`; or a backbone (`spinal.encoders`), on whose
             features one dense layer is trained.
         width: factor on its channels and features.
         preset: the training settings to start from: ``tuned``, ``paper-lenet``, ``paper-vgg``.

@@ -26,6 +26,7 @@ import tomli_w
 import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
+from spinal.encoders import embedded, load_backbone
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.asked import keep_asked
 from spinal.experiments.metrics import evaluate, pack
@@ -34,7 +35,6 @@ from spinal.experiments.protocol import Protocol, tomllib
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
-from spinal.pretrained import embedded, load_backbone
 
 #: Tables and keys of ``run.toml`` that do not decide what its rounds are.
 _NO_SETTINGS = (

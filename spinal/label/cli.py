@@ -19,9 +19,9 @@ from spinal.errors import SpinalError
 if TYPE_CHECKING:
     import uvicorn
 
-    from spinal.label.project import Project
-    from spinal.label.security import Rules
-    from spinal.label.supervisor import Supervisor
+    from spinal.label.learning.supervisor import Supervisor
+    from spinal.label.store.project import Project
+    from spinal.label.web.security import Rules
 
 
 def label(
@@ -73,7 +73,7 @@ def label(
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
-    from spinal.label.project import open_project
+    from spinal.label.store.project import open_project
 
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     opened = open_project(
@@ -130,9 +130,9 @@ class Page:
     def __enter__(self) -> Page:
         import uvicorn
 
-        from spinal.label.security import Rules, is_loopback, keep_token
-        from spinal.label.server import Server
-        from spinal.label.supervisor import Supervisor
+        from spinal.label.learning.supervisor import Supervisor
+        from spinal.label.web.security import Rules, is_loopback, keep_token
+        from spinal.label.web.server import Server
 
         self._socket = _listen(self.host, self.port)
         self.port = self._socket.getsockname()[1]
@@ -208,7 +208,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _simulate(page: Page, table: Path, mistakes: float, pace: float, console: Console) -> None:
-    from spinal.label.simulate import Person, read_answers
+    from spinal.label.web.simulate import Person, read_answers
 
     person = Person(read_answers(table), page.project.settings.classes, mistakes=mistakes)
     budget = page.project.settings.budget

@@ -36,9 +36,9 @@ def export(
     ] = False,
 ) -> None:
     """Write the labels of a project, or its classifier, for use elsewhere."""
-    from spinal.label.export import export as write
-    from spinal.label.export import export_model
-    from spinal.label.project import open_project
+    from spinal.label.exports.export import export as write
+    from spinal.label.exports.export import export_model
+    from spinal.label.store.project import open_project
 
     opened = open_project(project)
     try:
@@ -68,10 +68,10 @@ def predict(
     For each image: the most probable class and its probability (confidence), the entropy of all
     of them (uncertainty), how usual the image is (log_density), and each class's probability.
     """
-    from spinal.label.export import images_in
-    from spinal.label.export import predict as run
-    from spinal.label.formats import write_table
-    from spinal.label.project import open_project
+    from spinal.label.exports.export import images_in
+    from spinal.label.exports.export import predict as run
+    from spinal.label.exports.formats import write_table
+    from spinal.label.store.project import open_project
 
     opened = open_project(project)
     try:
@@ -123,9 +123,9 @@ def label_studio(
     and writes predictions whose scores make its "uncertainty sampling" follow. The raw uncertainty
     is kept as a column of each task.
     """
-    from spinal.label.studio import Studio
-    from spinal.label.studio_api import StudioAPI
-    from spinal.pretrained import load_backbone
+    from spinal.encoders import load_backbone
+    from spinal.label.studio.api import StudioAPI
+    from spinal.label.studio.studio import Studio
 
     studio = Studio(
         StudioAPI(url, token), project, load_backbone(features), folder, ahead=ahead or None,

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from spinal.label.project import Project
-from spinal.label.security import Rules
-from spinal.label.server import Server
+from spinal.label.store.project import Project
+from spinal.label.web.security import Rules
+from spinal.label.web.server import Server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 

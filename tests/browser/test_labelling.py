@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spinal.label.project import open_project
+from spinal.label.store.project import open_project
 from tests.browser.conftest import Command
 from tests.browser.pictures import CLASSES, make_pictures
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinal.label.beliefs import Beliefs
-from spinal.label.project import Project, open_project
-from spinal.label.store import Answer
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.store.project import Project, open_project
+from spinal.label.store.store import Answer
 from tests.browser.pictures import CLASSES, make_pictures
 
 pytestmark = pytest.mark.slow

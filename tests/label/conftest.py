@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from spinal.label.project import Project, open_project
-from spinal.label.security import Rules
-from spinal.label.server import Server
+from spinal.label.store.project import Project, open_project
+from spinal.label.web.security import Rules
+from spinal.label.web.server import Server
 from tests.label.files import make_images
 
 CLASSES = ("red", "green", "blue")

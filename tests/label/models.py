@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from spinal import ActiveLearner, Pool
-from spinal.label.project import Project, open_project
-from spinal.label.store import Answer
+from spinal.encoders import FeatureCache, load_backbone
+from spinal.label.store.project import Project, open_project
+from spinal.label.store.store import Answer
 from spinal.networks import TrainSettings
-from spinal.pretrained import FeatureCache, load_backbone
 from tests.label.files import COLOURS, make_images
 
 CLASSES = tuple(COLOURS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from spinal.label.project import Project
-from spinal.label.store import Answer
-from spinal.label.worker import Worker
+from spinal.label.learning.worker import Worker
+from spinal.label.store.project import Project
+from spinal.label.store.store import Answer
 from tests.label.conftest import CLASSES
 
 

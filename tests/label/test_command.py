@@ -15,8 +15,8 @@ from rich.console import Console
 
 from spinal.errors import DataError, SpinalError
 from spinal.label.cli import Page, label
-from spinal.label.project import Project
-from spinal.label.simulate import Connection, Person, read_answers
+from spinal.label.store.project import Project
+from spinal.label.web.simulate import Connection, Person, read_answers
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images
 
@@ -24,7 +24,7 @@ from tests.label.files import make_images
 @pytest.fixture
 def sleeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that does nothing: what it does is tested elsewhere."""
-    from spinal.label import supervisor
+    from spinal.label.learning import supervisor
 
     first = supervisor.Supervisor.__init__
 
@@ -50,7 +50,7 @@ def test_a_simulated_person_labels_through_the_page(
     assert "median" in shown
     label(tmp_path / "images", budget=29, **options)  # goes on: no classes needed
     assert "17 answers" in capsys.readouterr().err
-    from spinal.label.project import open_project
+    from spinal.label.store.project import open_project
 
     project = open_project(tmp_path / "images")
     assert {row["path"]: row["label"] for row in project.store.labelled()} == {

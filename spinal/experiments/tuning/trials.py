@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
+from spinal.encoders import load_backbone
+from spinal.encoders.embedded import EmbeddedImages, cache_folder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.engines.local import leave_with
 from spinal.experiments.protocol import Protocol
@@ -30,8 +32,6 @@ from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.networks import compute_features
 from spinal.posteriors import SPN, Deterministic, FitContext, Posterior, View
-from spinal.pretrained import load_backbone
-from spinal.pretrained.embedded import EmbeddedImages, cache_folder
 from spinal.settings import from_mapping, to_mapping
 
 #: What is tuned: the training of the network, or the recipe of the circuit on its features.

@@ -1,0 +1,110 @@
+"""Keeps the worker, a process of its own, at work: starts it, listens to it, starts it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+#: Seconds before a worker that failed is started again: longer each time, until one succeeds.
+PAUSES = (1, 2, 5, 10, 30, 60)
+
+
+class Supervisor:
+    """Runs ``python -m spinal.label.learning.worker HOME`` for as long as the server lives.
+
+    The worker says what it is doing in lines of JSON on its standard output. A line on its standard
+    input tells it that there are new answers; the end of it that the server is gone, however it
+    ended, and that it should go too.
+
+    Args:
+        home: the project folder.
+        command: another one in place of the worker, for tests.
+
+    Attributes:
+        status: the last line of the worker: ``state``, and ``done`` and ``total`` or a ``message``.
+    """
+
+    def __init__(self, home: Path, command: Sequence[str] | None = None) -> None:
+        self.log = home / "worker.log"
+        self.command = command or [sys.executable, "-m", "spinal.label.learning.worker", str(home)]
+        self.status: dict[str, Any] = {"state": "starting"}
+        self.restarts = 0
+        self._worker: subprocess.Popen[str] | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, daemon=True, name="supervisor")
+
+    def start(self) -> None:
+        """Start the worker, and start it again whenever it fails."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Tell the worker to look for new answers."""
+        worker = self._worker
+        if worker is not None and worker.stdin is not None:
+            try:
+                worker.stdin.write("\n")
+                worker.stdin.flush()
+            except (OSError, ValueError):
+                pass  # it has just ended, and will be started again
+
+    def stop(self, patience: float = 5.0) -> None:
+        """End the worker, by force if it does not listen."""
+        self._stopping.set()
+        worker = self._worker
+        if worker is not None and worker.stdin is not None:
+            try:
+                worker.stdin.close()
+                worker.wait(patience)
+            except (OSError, subprocess.TimeoutExpired):
+                worker.kill()
+        if self._thread.is_alive():
+            self._thread.join(patience)
+
+    def _supervise(self) -> None:
+        while not self._stopping.is_set():
+            code = self._run_once()
+            if self._stopping.is_set():
+                break
+            pause = PAUSES[min(self.restarts, len(PAUSES) - 1)]
+            self.restarts += 1
+            message = f"{self._last_words(code)}; starting again in {pause} s"
+            self.status = {"state": "crashed", "message": message}
+            self._stopping.wait(pause)
+
+    def _run_once(self) -> int:
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        with (
+            self.log.open("w") as log,
+            subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                text=True, env=environment, start_new_session=True,  # Ctrl-C is for the server
+            ) as worker,
+        ):  # fmt: skip
+            self._worker = worker
+            assert worker.stdout is not None
+            for line in worker.stdout:
+                self._listen(line)
+            return worker.wait()
+
+    def _listen(self, line: str) -> None:
+        try:
+            said = json.loads(line)
+        except ValueError:
+            return  # a library that prints
+        if isinstance(said, dict) and "state" in said:
+            self.status = said
+            if said["state"] in ("fitted", "idle"):
+                self.restarts = 0
+
+    def _last_words(self, code: int) -> str:
+        """The last line that the worker wrote to its log, or how it ended."""
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1][:300]
+        return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"

@@ -1,0 +1,333 @@
+"""The process behind the page: finds files, computes features, fits, hands over questions.
+
+``python -m spinal.label.learning.worker HOME`` always does what is most urgent, in short steps: a
+fit when there are enough new answers, the first questions, features of a few more images, a check
+of the labels. Its results are in the project's files, whole or not at all. It has no other state,
+and may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from spinal.data import UNLABELLED
+from spinal.encoders import Backbone, FeatureCache, RawImages, load_backbone
+from spinal.encoders.vectors import StoredVectors
+from spinal.errors import SpinalError
+from spinal.label.learning import rounds
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.store.kinds import parse_network
+from spinal.label.store.project import Project, open_project
+
+#: Features of so many images, or of all, are enough to choose first questions from.
+ENOUGH = 100
+#: Images whose features are computed before it looks again for what is most urgent.
+CHUNK = 256
+#: Seconds between two searches for new files; longer where a search takes long.
+SCAN = 15.0
+#: Seconds without an answer after which even a single new one is learnt from.
+QUIET = 4.0
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class Worker:
+    """Does the work of a project, a step at a time.
+
+    Args:
+        project: the project.
+        say: told what it is doing.
+    """
+
+    def __init__(self, project: Project, say: Say) -> None:
+        self.project, self.store, self.say = project, project.store, say
+        self.settings = project.settings
+        self._root = project.folder.resolve()
+        self.backbone = load_backbone(self.settings.features)
+        self.cache = FeatureCache(project.features_folder, self.backbone, threads=1)
+        self.pictures = self._open_pictures(self.backbone)
+        self.woken = threading.Event()
+        self._places: dict[int, int] = {}  # number of an image -> row of its features
+        self._picture_places: dict[int, int] = {}  # the same, in `pictures`
+        self._missing: list[tuple[int, str]] = []  # images without features, in random order
+        self._fitted: dict[int, int] = {}  # what the last fit was told: image -> class
+        self._checked: dict[int, int] = {}  # the same of the last check of labels
+        self._kept: dict[int, int] = {}  # the same of the model that is kept
+        self._beliefs: Beliefs | None = None
+        self._covered = 0  # images with features when first questions were last chosen
+        self._next_scan = 0.0
+        self._last_answer = time.monotonic()
+        self._last_change = self._fitted_at = (0, 0)
+
+    def _open_pictures(self, backbone: Backbone) -> FeatureCache | None:
+        """Where small copies of the images are kept, if a network is trained on them."""
+        _, kind, size = parse_network(self.settings.network)
+        if kind is None:
+            return None
+        raw = RawImages(size) if size else RawImages(backbone.size, backbone.resample)
+        return FeatureCache(self.project.features_folder, raw, threads=1)
+
+    def step(self) -> bool:
+        """Do what is most urgent; False if there is nothing to do."""
+        if time.monotonic() >= self._next_scan:
+            self._scan()
+        elif self._fit_is_due():
+            self._fit()
+        elif self._first_questions_are_due():
+            self._choose_first_questions()
+        elif self._missing:
+            self._compute_features()
+        elif self._labels() != self._checked and self._beliefs is not None:
+            self._check_labels()
+        elif self._fit_to_all_is_due():
+            self._fit_to_all()
+        else:
+            return False
+        return True
+
+    def wait(self) -> None:
+        """Wait for an answer, or until it is time to look for new files."""
+        self.say({"state": "idle" if self._fitted else "waiting"})
+        news = self._labels() != self._fitted or self._labels(tested=True) != self._kept
+        pause = min(self._next_scan - time.monotonic(), QUIET if news else SCAN)
+        self.woken.wait(max(0.05, pause))
+        self.woken.clear()
+
+    # Files and features
+
+    def _scan(self) -> None:
+        began = time.monotonic()
+        joined = self.project.scan()
+        if joined or not self._places:
+            self._find_missing()
+        self._next_scan = time.monotonic() + max(SCAN, 20 * (time.monotonic() - began))
+
+    def _find_missing(self) -> None:
+        """Which images have features already, and which have not, in random order."""
+        rows = [
+            row for row in self.store.images()
+            if row["problem"] is None and row["id"] not in self._places
+        ]  # fmt: skip
+        self._note_features([(row["id"], row["path"]) for row in rows])
+        left = [(r["id"], r["path"]) for r in rows if r["id"] not in self._places]
+        order = np.random.default_rng(self.settings.seed).permutation(len(left))
+        self._missing = [left[i] for i in order]
+
+    def _note_features(self, images: list[tuple[int, str]]) -> None:
+        places = _places(self.cache, self._root, images)
+        if self.pictures is not None:
+            found = _places(self.pictures, self._root, images)
+            self._picture_places |= found
+            places = {number: place for number, place in places.items() if number in found}
+        self._places |= places
+
+    def _compute_features(self) -> None:
+        """Of a few images more, those first that have an answer."""
+        answered = {row["id"] for row in self.store.labelled()}
+        self._missing.sort(key=lambda image: image[0] not in answered)  # stable: else as it was
+        size = CHUNK if self._covered else ENOUGH
+        chunk, self._missing = self._missing[:size], self._missing[size:]
+        total = len(self._places) + len(self._missing) + len(chunk)
+        done = len(self._places)
+        self.project.check([path for _, path in chunk])
+        refused = {row["path"] for row in self.store.problems()}
+        paths = {self._root / path: path for _, path in chunk if path not in refused}
+        skipped = self.cache.compute(
+            paths,
+            on_progress=lambda n, _: self.say(
+                {"state": "features", "done": done + n, "total": total}
+            ),
+            should_stop=self._fit_is_due,
+        )
+        if self.pictures is not None:
+            skipped += self.pictures.compute(paths, should_stop=self._fit_is_due)
+        self.store.set_problems([(paths[each.path], each.reason) for each in skipped])
+        self._note_features(chunk)
+        refused |= {paths[each.path] for each in skipped}
+        left = [
+            image for image in chunk if image[0] not in self._places and image[1] not in refused
+        ]
+        self._missing = left + self._missing
+
+    # What is known
+
+    def _labels(self, *, tested: bool = False) -> dict[int, int]:
+        """The classes of all images that are learnt from (or ``tested`` on) and have features."""
+        number = {name: i for i, name in enumerate(self.settings.classes)}
+        change = self.store.last_change()
+        if change != self._last_change:
+            self._last_change, self._last_answer = change, time.monotonic()
+        return {
+            row["id"]: number[row["label"]]
+            for row in self.store.labelled()
+            if (tested or not row["holdout"]) and row["id"] in self._places
+        }
+
+    def _snapshot(self) -> rounds.Snapshot:
+        number = {name: i for i, name in enumerate(self.settings.classes)}
+        rows = [row for row in self.store.images() if row["id"] in self._places]
+        places = np.array([self._places[row["id"]] for row in rows], np.int64)
+        pictures = None
+        if self.pictures is not None:
+            at = np.array([self._picture_places[row["id"]] for row in rows], np.int64)
+            side = self.pictures.backbone.size
+            pictures = StoredVectors(self.pictures.vectors, at, (side, side, 3))
+        labels = [UNLABELLED if r["label"] is None else number[r["label"]] for r in rows]
+
+        def flags(name: str) -> NDArray[np.bool_]:
+            return np.array([bool(row[name]) for row in rows], bool)
+
+        shut = flags("label") | flags("skipped") | flags("disputed") | flags("problem")
+        return rounds.Snapshot(
+            np.array([row["id"] for row in rows], np.int64),
+            StoredVectors(self.cache.vectors, places),
+            np.array(labels, np.int64),
+            flags("holdout"),
+            ~shut,
+            pictures,
+        )
+
+    # Questions
+
+    def _first_questions_are_due(self) -> bool:
+        known = len(self._places)
+        if self._fitted or not known or (known < ENOUGH and self._missing):
+            return False
+        if known >= 4 * self._covered:
+            return True
+        waiting = self.store.questions.waiting()
+        return waiting < self.settings.batch and len(self._snapshot().askable) > waiting
+
+    def _choose_first_questions(self) -> None:
+        self.say({"state": "fitting"})
+        snapshot = self._snapshot()
+        wanted = self.settings.first_answers + self.settings.batch
+        queue = rounds.first_questions(snapshot, wanted, self.settings.seed)
+        self.store.questions.hand_over(self.store.last_round(), queue)
+        self._covered = len(self._places)
+
+    def _fit_is_due(self) -> bool:
+        """Enough new answers, or some and a person who pauses, or questions that run out."""
+        labels = self._labels()
+        if len(labels) < self.settings.first_answers:
+            return False
+        new = len(labels.items() ^ self._fitted.items())
+        quiet = time.monotonic() - self._last_answer > QUIET
+        if new >= self.settings.batch or (new > 0 and quiet):
+            return True
+        # Answers that are no labels: skipped, or kept for testing.
+        since = self._last_change != self._fitted_at
+        return since and self.store.questions.waiting() < self.settings.batch
+
+    def _fit(self) -> None:
+        labels, change = self._labels(), self._last_change
+        self.say({"state": "fitting"})
+        snapshot = self._snapshot()
+        number = self.store.last_round() + 1
+        found = rounds.fit(
+            snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder,
+            self.backbone, self._say_step if self.settings.kind else None,
+        )  # fmt: skip
+        checked, probs = np.empty(0, np.int64), np.empty((0, found.probs.shape[1]), np.float32)
+        if self._beliefs is not None:  # until they are checked again
+            checked, probs = self._beliefs.checked, self._beliefs.checked_probs
+        self._beliefs = Beliefs(
+            number, found.images, found.probs, found.log_density, checked, probs
+        )
+        self._beliefs.save(self.project.beliefs_file)
+        self.store.add_round(
+            number, found.trained_on, found.tested_on, found.correct, found.interval, found.seconds
+        )
+        self.store.questions.hand_over(number, found.queue)
+        self._fitted, self._fitted_at = labels, change
+        self._kept = labels
+        self.say({"state": "fitted"})
+
+    def _fit_to_all_is_due(self) -> bool:
+        """A person who pauses, and a model that is to be used but was not told all answers."""
+        quiet = time.monotonic() - self._last_answer > QUIET
+        return quiet and bool(self._fitted) and self._labels(tested=True) != self._kept
+
+    def _fit_to_all(self) -> None:
+        labels = self._labels(tested=True)
+        self.say({"state": "fitting"})
+        rounds.fit_to_all(
+            self._snapshot(), self.settings, self.store.last_round(), self.project.model_folder,
+            self.backbone, self._say_step if self.settings.kind else None,
+        )  # fmt: skip
+        self._kept = labels
+
+    def _say_step(self, _: str, step: int, steps: int) -> None:
+        if step % 10 == 0 or step == steps:
+            self.say({"state": "fitting", "done": step, "total": steps})
+
+    def _check_labels(self) -> None:
+        assert self._beliefs is not None
+        labels = self._labels()
+        self.say({"state": "checking"})
+        snapshot = self._snapshot()
+        rows, probs = rounds.check_labels(snapshot, len(self.settings.classes), self.settings.seed)
+        known = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
+        self._beliefs = Beliefs(**known)
+        self._beliefs.save(self.project.beliefs_file)
+        self._checked = labels
+
+
+def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:
+    """The rows of those images, by number, that are in a cache."""
+    points, there = cache.points([root / path for _, path in images])
+    found = [number for (number, _), known in zip(images, there, strict=True) if known]
+    return dict(zip(found, points.places.tolist(), strict=True))
+
+
+def let_the_page_go_first() -> None:
+    """Leave the processor to whoever else wants it."""
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(5)
+    # Where Linux shares the processor between sessions, which is usual on desktops, only the
+    # niceness of a session counts; the worker has one of its own.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("5")
+
+
+def main(home: str) -> None:
+    """Work until standard input ends, which it does with the process that started this one."""
+    torch.set_num_threads(1)
+    let_the_page_go_first()
+    lock = threading.Lock()
+
+    def say(status: dict[str, Any]) -> None:
+        with lock:
+            print(json.dumps(status), flush=True)
+
+    say({"state": "starting"})
+    try:
+        worker = Worker(open_project(home), say)
+    except SpinalError as error:
+        sys.exit(str(error))  # the page shows it: it says what to do
+
+    def listen() -> None:
+        for _ in sys.stdin:
+            worker.woken.set()
+        os._exit(0)  # in the middle of anything: all files are whole at any moment
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        if not worker.step():
+            worker.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""The project on disk: images, settings, questions and answers. Needs no torch."""

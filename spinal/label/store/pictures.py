@@ -1,0 +1,69 @@
+"""Image files that strangers may have made: checked by their header, before they are decoded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from spinal.data.images import FORMATS, MAX_PIXELS, check_claim, check_pixels, describe
+from spinal.errors import DataError
+
+MAX_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A file that may be decoded: where it really is, its format, its size."""
+
+    path: Path
+    format: str
+    width: int
+    height: int
+    bytes: int
+
+
+def locate(folder: Path, name: str) -> Path:
+    """The real path of a file of a folder, all links followed.
+
+    Raises:
+        DataError: if it is not there, or not inside the folder.
+    """
+    real = Path(os.path.realpath(folder / name))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise DataError("leads out of the folder")
+    if not real.is_file():
+        raise DataError("no such file")
+    return real
+
+
+def inspect(folder: Path, name: str) -> Picture:
+    """Look at the first bytes of a file of a folder; nothing is decoded.
+
+    Raises:
+        DataError: if it is not an image, too large, or claims more pixels than it can hold.
+    """
+    path = locate(folder, name)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
+        with Image.open(path, formats=FORMATS) as image:
+            check_pixels(image, MAX_PIXELS)
+            check_claim(image, size)
+            return Picture(path, str(image.format), image.width, image.height, size)
+    except DataError:
+        raise
+    except Exception as error:  # a damaged header can fail in any way
+        raise DataError(describe(error, path)) from error
+
+
+def problem(folder: Path, name: str) -> str | None:
+    """Why a file of a folder cannot be shown; None if it can, as far as its header tells."""
+    try:
+        inspect(folder, name)
+    except DataError as error:
+        return str(error)
+    return None

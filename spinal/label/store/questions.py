@@ -1,0 +1,144 @@
+"""Who is asked what: the model's queue, questions for testing, and leases on images."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spinal.label.store.database import Database
+
+#: Seconds for which an image stays with whom it was given to. Each call of theirs renews it.
+LEASE = 600.0
+#: Questions kept for testing that may run ahead of their share while no other question is ready.
+AHEAD = 10
+
+#: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
+#: without a label; it is for testing; there was nothing better.
+REASONS = ("uncertain", "new", "coverage", "holdout", "random")
+
+#: Images ``i`` that a person, the only parameter, may be asked.
+_FREE = """
+    i.label IS NULL AND NOT i.disputed AND i.problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM answers a WHERE a.image = i.id AND a.person = ? AND a.undone IS NULL
+    )"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An image to be labelled, why, and by which round of the model."""
+
+    image: int
+    path: str
+    reason: str
+    round: int
+    holdout: bool
+
+
+class Questions:
+    """Gives out questions, so that no two clients have the same image before them.
+
+    Args:
+        database: where images, answers, queue and leases are.
+        holdout: the share of questions that are for testing.
+    """
+
+    def __init__(self, database: Database, holdout: float) -> None:
+        self._database, self.holdout = database, holdout
+
+    def ask(self, client: str, person: str, n: int, *, now: float | None = None) -> list[Question]:
+        """Up to ``n`` questions for a client, first those that it holds already.
+
+        An image goes to one client at a time, to none once it has a label, and not to a person who
+        has answered or skipped it. As soon as fewer answers than their share are for testing, the
+        next image of those is asked; else the first of the model's queue; by chance, if there is
+        none.
+        """
+        now = time.time() if now is None else now
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM leases WHERE until < ?", (now,))
+            db.execute("UPDATE leases SET until = ? WHERE client = ?", (now + LEASE, client))
+            for _ in range(n - len(self._held(client))):
+                found = self._next(person)
+                if found is None:
+                    break
+                last = db.execute("SELECT coalesce(max(place), 0) FROM leases").fetchone()[0]
+                self._lease(found["id"], client, now, found["round"], found["reason"], last + 1)
+            return [
+                Question(r["image"], r["path"], r["reason"], r["round"], bool(r["holdout"]))
+                for r in self._held(client)[:n]
+            ]
+
+    def ask_again(self, client: str, answer: sqlite3.Row, *, now: float | None = None) -> None:
+        """Give an image whose answer was taken back to a client, as its next question."""
+        now = time.time() if now is None else now
+        with self._database.transaction() as db:
+            first = db.execute("SELECT coalesce(min(place), 0) FROM leases").fetchone()[0]
+            self._lease(answer["image"], client, now, answer["round"], answer["reason"], first - 1)
+
+    def release(self, image: int) -> None:
+        """Take a question back, such as for an image that cannot be shown."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM leases WHERE image = ?", (image,))
+
+    def hand_over(self, round: int, queue: Sequence[tuple[int, str]]) -> None:
+        """Replace the queue: numbers of images, best first, and why each is asked."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM queue")
+            db.executemany(
+                "INSERT INTO queue VALUES (?, ?, ?, ?)",
+                [(place, image, reason, round) for place, (image, reason) in enumerate(queue)],
+            )
+
+    def waiting(self) -> int:
+        """How many questions of the queue nobody has answered or skipped."""
+        return self._database.all(
+            "SELECT count(*) FROM queue q JOIN images i ON i.id = q.image "
+            "WHERE i.problem IS NULL AND NOT EXISTS "
+            "(SELECT 1 FROM answers a WHERE a.image = i.id AND a.undone IS NULL)"
+        )[0][0]
+
+    def _lease(
+        self, image: int, client: str, now: float, round: int, reason: str, place: int
+    ) -> None:
+        with self._database.transaction() as db:
+            db.execute(
+                "INSERT INTO leases (image, client, until, round, reason, place) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (image) DO NOTHING",
+                (image, client, now + LEASE, round, reason, place),
+            )
+
+    def _held(self, client: str) -> list[sqlite3.Row]:
+        return self._database.all(
+            "SELECT l.*, i.path, i.holdout FROM leases l JOIN images i ON i.id = l.image "
+            "WHERE l.client = ? ORDER BY l.place",
+            client,
+        )
+
+    def _next(self, person: str) -> sqlite3.Row | None:
+        """The image that this person should be asked next, as ``id, reason, round``."""
+        asked, held_out = self._database.all(
+            "SELECT count(*), coalesce(sum(holdout), 0) FROM ("
+            "SELECT holdout FROM images WHERE label IS NOT NULL UNION ALL "
+            "SELECT holdout FROM leases l CROSS JOIN images i ON i.id = l.image "
+            "WHERE label IS NULL)"  # CROSS JOIN keeps SQLite from going through all images
+        )[0]
+        missing = self.holdout * (asked + 1) - held_out
+        queued = (
+            "SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image "
+            f"WHERE {_FREE} AND NOT i.holdout ORDER BY q.place LIMIT 1"
+        )
+        by_chance = (
+            "SELECT i.id, '{}' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round "
+            f"FROM images i WHERE {_FREE} AND i.holdout = {{}} ORDER BY i.draw LIMIT 1"
+        )
+        for_testing, others = by_chance.format("holdout", 1), by_chance.format("random", 0)
+        turns = [queued, others, for_testing]
+        if missing > 0:
+            turns.insert(0, for_testing)
+        elif missing > -AHEAD:  # nothing is wasted by them while the first questions are made
+            turns.insert(1, for_testing)
+        return next((row for turn in turns if (row := self._database.one(turn, person))), None)

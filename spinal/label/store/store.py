@@ -1,0 +1,299 @@
+"""Images, answers and rounds of a project. An answer is on disk when the call returns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from spinal.errors import LabelError
+from spinal.label.store.database import Database
+from spinal.label.store.questions import Questions
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person says about an image.
+
+    Attributes:
+        token: made by whoever sends it, different for each answer; sent again, it changes nothing.
+        image: its number.
+        label: the name of a class; None to skip.
+        reason: where it was given, if not in reply to a question: a view of the page.
+        decides: it settles a dispute, and overrules what others said before.
+    """
+
+    token: str
+    image: int
+    label: str | None
+    reason: str = "unasked"
+    decides: bool = False
+
+
+class Store:
+    """The labels of a project: every method happens whole, or not at all.
+
+    Args:
+        path: the SQLite file; made if it is not there.
+        holdout: share of the images, and of the answers, that is kept for testing.
+        seed: of the choice of these images.
+
+    Attributes:
+        questions: who is asked what.
+    """
+
+    def __init__(self, path: Path, *, holdout: float = 0.15, seed: int = 0) -> None:
+        self._database = Database(path)
+        self.holdout, self.seed = holdout, seed
+        self.questions = Questions(self._database, holdout)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    # Images
+
+    def add_images(self, paths: Iterable[str]) -> int:
+        """Take new files into the pool; how many were new. Those it knows stay as they are.
+
+        Which images are kept for testing is drawn here, once, from the seed and the path: a sample
+        of the whole folder, whatever is asked later, and at the same rate for files that come late.
+        """
+        rows = [(path, draw := _draw(self.seed, path), draw < self.holdout) for path in paths]
+        with self._database.transaction() as db:
+            before = db.total_changes
+            db.executemany(
+                "INSERT INTO images (path, draw, holdout) VALUES (?, ?, ?) "
+                "ON CONFLICT (path) DO NOTHING",
+                rows,
+            )
+            return db.total_changes - before
+
+    def set_problems(self, problems: Iterable[tuple[str, str | None]]) -> None:
+        """Note, by path, why images cannot be shown; None for those that can after all."""
+        with self._database.transaction() as db:
+            db.executemany(
+                "UPDATE images SET problem = ?2 WHERE path = ?1 AND problem IS NOT ?2", problems
+            )
+
+    def image(self, number: int) -> sqlite3.Row:
+        """The row of an image.
+
+        Raises:
+            LabelError: if there is no such image.
+        """
+        row = self._database.one("SELECT * FROM images WHERE id = ?", number)
+        if row is None:
+            raise LabelError(f"there is no image {number}")
+        return row
+
+    def images(self) -> list[sqlite3.Row]:
+        """All images by number, with a column more than the table: ``skipped``, by anybody."""
+        return self._database.all(
+            "SELECT *, id IN (SELECT image FROM standing WHERE label IS NULL) AS skipped "
+            "FROM images ORDER BY id"
+        )
+
+    def paths(self) -> set[str]:
+        """All paths that were ever in the pool."""
+        return {row["path"] for row in self._database.all("SELECT path FROM images")}
+
+    def problems(self) -> list[sqlite3.Row]:
+        """Images that cannot be shown, as ``id, path, problem``."""
+        return self._database.all(
+            "SELECT id, path, problem FROM images WHERE problem IS NOT NULL ORDER BY path"
+        )
+
+    def labelled(self) -> list[sqlite3.Row]:
+        """Images with a label that all agree on, as ``id, path, label, holdout``, by path."""
+        return self._database.all(
+            "SELECT id, path, label, holdout FROM images WHERE label IS NOT NULL ORDER BY path"
+        )
+
+    def unanswered(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The paths of those images that can be shown, about which nobody has said anything.
+
+        Images that are kept for testing are left out.
+        """
+        rows = self._database.all(
+            "SELECT id, path FROM images WHERE id IN (SELECT value FROM json_each(?)) "
+            "AND problem IS NULL AND NOT holdout AND NOT EXISTS "
+            "(SELECT 1 FROM answers a WHERE a.image = images.id AND a.undone IS NULL)",
+            json.dumps(list(numbers)),
+        )
+        return {row["id"]: row["path"] for row in rows}
+
+    # Answers
+
+    def answer(
+        self, answers: Sequence[Answer], person: str, classes: Sequence[str]
+    ) -> list[sqlite3.Row]:
+        """Take answers, all or none; the rows as they are stored.
+
+        Raises:
+            LabelError: for an unknown image or class, or a token that was used for another answer.
+        """
+        with self._database.transaction():
+            for answer in answers:
+                if answer.label is not None and answer.label not in classes:
+                    raise LabelError(
+                        f"there is no class {answer.label!r}: the classes are {', '.join(classes)}"
+                    )
+                self._record(answer, person)
+            return [self._stored(answer, person) for answer in answers]
+
+    def _record(self, answer: Answer, person: str) -> None:
+        self.image(answer.image)
+        asked = None
+        if answer.reason == "unasked":
+            asked = self._database.one(
+                "SELECT round, reason FROM leases WHERE image = ?", answer.image
+            )
+        round, reason = asked or (self.last_round(), answer.reason)
+        with self._database.transaction() as db:
+            new = db.execute(
+                "INSERT INTO answers (token, image, person, at, label, round, reason, decides) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (token) DO NOTHING",
+                (
+                    answer.token, answer.image, person, _now(), answer.label, round, reason,
+                    answer.decides,
+                ),
+            ).rowcount  # fmt: skip
+            if new:
+                self.questions.release(answer.image)
+                self._settle(answer.image)
+
+    def _stored(self, answer: Answer, person: str) -> sqlite3.Row:
+        row = self._database.one("SELECT * FROM answers WHERE token = ?", answer.token)
+        assert row is not None
+        if (row["image"], row["label"], row["person"]) != (answer.image, answer.label, person):
+            raise LabelError(f"the token {answer.token!r} was used for another answer")
+        return row
+
+    def undo(self, token: str, person: str) -> sqlite3.Row:
+        """Take an answer back; a second time, that changes nothing. The row of the answer.
+
+        Raises:
+            LabelError: if this person gave no such answer.
+        """
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE answers SET undone = ? WHERE token = ? AND person = ? AND undone IS NULL",
+                (_now(), token, person),
+            )
+            row = self._database.one(
+                "SELECT * FROM answers WHERE token = ? AND person = ?", token, person
+            )
+            if row is None:
+                raise LabelError("there is no such answer to take back")
+            self._settle(row["image"])
+            return row
+
+    def _settle(self, image: int) -> None:
+        """Work out what the answers say about an image."""
+        said = self._database.all(
+            "SELECT DISTINCT label FROM standing WHERE image = ? AND label IS NOT NULL", image
+        )
+        agreed = said[0]["label"] if len(said) == 1 else None
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE images SET label = ?, disputed = ? WHERE id = ?",
+                (agreed, len(said) > 1, image),
+            )
+
+    def last_answer(self, person: str) -> sqlite3.Row | None:
+        """What this person said last, and has not taken back."""
+        return self._database.one(
+            "SELECT * FROM answers WHERE person = ? AND undone IS NULL ORDER BY id DESC LIMIT 1",
+            person,
+        )
+
+    def answers(self) -> list[sqlite3.Row]:
+        """All answers ever given, also those taken back, with the ``path`` of each image."""
+        return self._database.all(
+            "SELECT a.*, i.path FROM answers a JOIN images i ON i.id = a.image ORDER BY a.id"
+        )
+
+    def answered_as(self, reason: str) -> set[int]:
+        """Images that have an answer, not taken back, for this reason."""
+        rows = self._database.all(
+            "SELECT DISTINCT image FROM answers WHERE reason = ? AND undone IS NULL", reason
+        )
+        return {row["image"] for row in rows}
+
+    def disagreements(self) -> list[sqlite3.Row]:
+        """What people say about images they disagree on, as ``image, path, person, label, at``."""
+        return self._database.all(
+            "SELECT s.image, i.path, s.person, s.label, s.at "
+            "FROM images i JOIN standing s ON s.image = i.id "
+            "WHERE i.disputed AND s.label IS NOT NULL ORDER BY s.image, s.id"
+        )
+
+    # Rounds and counts
+
+    def add_round(
+        self,
+        round: int,
+        trained_on: int,
+        tested_on: int,
+        correct: int,
+        interval: tuple[float, float] | None,
+        seconds: float,
+    ) -> None:
+        """Note how a fit went; see the table ``rounds``."""
+        low, high = interval or (None, None)
+        with self._database.transaction() as db:
+            db.execute(
+                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (round, _now(), trained_on, tested_on, correct, low, high, seconds),
+            )
+
+    def rounds(self) -> list[sqlite3.Row]:
+        """How all fits went, the first one first."""
+        return self._database.all("SELECT * FROM rounds ORDER BY round")
+
+    def last_round(self) -> int:
+        """The number of the newest fit; 0 before there is one."""
+        return self._database.all("SELECT coalesce(max(round), 0) FROM rounds")[0][0]
+
+    def last_change(self) -> tuple[int, int]:
+        """Numbers that change whenever an answer comes, or is taken back."""
+        given, undone = self._database.all("SELECT count(*), count(undone) FROM answers")[0]
+        return given, undone
+
+    def progress(self) -> dict[str, Any]:
+        """How far it is: numbers of images in all, and of those labelled, by class."""
+        counts = self._database.one(
+            "SELECT (SELECT count(*) FROM images) AS images, "
+            "(SELECT count(*) FROM images WHERE problem IS NOT NULL) AS problems, "
+            "(SELECT count(*) FROM images WHERE label IS NOT NULL) AS labelled, "
+            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND holdout) AS held_out, "
+            "(SELECT count(*) FROM images WHERE disputed) AS disputed"
+        )
+        assert counts is not None
+        by_class = self._database.all(
+            "SELECT label, count(*) AS n FROM images WHERE label IS NOT NULL GROUP BY label"
+        )
+        return {**dict(counts), "classes": {row["label"]: row["n"] for row in by_class}}
+
+    def people(self) -> dict[str, int]:
+        """How many answers each person has given and not taken back."""
+        found = self._database.all(
+            "SELECT person, count(*) AS n FROM answers WHERE undone IS NULL GROUP BY person"
+        )
+        return {row["person"]: row["n"] for row in found}
+
+
+def _draw(seed: int, path: str) -> float:
+    """A number in [0, 1), uniform over seeds and paths."""
+    digest = hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -1,0 +1,47 @@
+"""Images as the browser gets them: the file itself, or a smaller copy."""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+
+from spinal.data.images import FORMATS, MAX_PIXELS, check_pixels, describe, flatten_mode, upright
+from spinal.errors import DataError
+from spinal.label.store.pictures import Picture
+
+#: Up to here a file goes to the browser as it is; beyond, scaled down to `SHOWN` pixels.
+PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
+SHOWN = 1600
+_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+
+
+def show(picture: Picture) -> tuple[bytes, str]:
+    """What a browser gets to see, and its media type: the file, or a smaller copy of it.
+
+    Raises:
+        DataError: if it cannot be decoded after all.
+    """
+    if picture.bytes <= PLAIN_BYTES and picture.width * picture.height <= PLAIN_PIXELS:
+        return picture.path.read_bytes(), _TYPES[picture.format]
+    return shrink(picture, SHOWN, quality=88), "image/jpeg"
+
+
+def shrink(picture: Picture, side: int, quality: int = 80) -> bytes:
+    """A JPEG of a picture with no side longer than ``side``.
+
+    Raises:
+        DataError: if it cannot be decoded.
+    """
+    try:
+        with Image.open(picture.path, formats=FORMATS) as opened:
+            check_pixels(opened, MAX_PIXELS)  # it may have changed since
+            opened.draft(None, (side, side))
+            opened.load()
+            image = flatten_mode(upright(opened), 3)
+        image.thumbnail((side, side))
+        packed = io.BytesIO()
+        image.save(packed, "JPEG", quality=quality)
+    except Exception as error:
+        raise DataError(describe(error, picture.path)) from error
+    return packed.getvalue()

@@ -1,0 +1,191 @@
+"""The classifier without its learner: the same numbers from a file, from ONNX, from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spinal import ActiveLearner, Pool, load_dataset
+from spinal.circuits import DGCSPN, Circuit, RandomSPN
+from spinal.encoders import Backbone, load_backbone
+from spinal.errors import FileFormatError, SpinalError
+from spinal.label.exports import standalone
+from spinal.label.exports.classifier import ExportError, ImageClassifier, restated, write_onnx
+from spinal.networks import TrainSettings, build_network
+from spinal.posteriors import SPN
+
+DIGITS = load_dataset("digits")
+
+
+@pytest.fixture(scope="module")
+def backbone() -> Backbone:
+    return load_backbone("pixels@8", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def learner(backbone: Backbone) -> ActiveLearner:
+    pool = Pool(backbone.compute(DIGITS.train_images[:150]), DIGITS.classes)
+    learner = ActiveLearner(
+        pool, "dense", training=TrainSettings(min_steps=60, max_steps=60), width=0.25, device="cpu"
+    )
+    learner.tell(np.arange(100), DIGITS.train_labels[:100])
+    learner.fit()
+    return learner
+
+
+@pytest.fixture(scope="module")
+def classifier(learner: ActiveLearner, backbone: Backbone) -> ImageClassifier:
+    assert isinstance(learner.posterior, SPN)
+    assert learner.posterior.circuit is not None
+    return ImageClassifier.restate(
+        learner.network, learner.posterior.circuit, DIGITS.classes, backbone
+    )
+
+
+@pytest.mark.parametrize(
+    "circuit",
+    [
+        DGCSPN((4, 8), 5, seed=1),
+        DGCSPN(features=30, classes=3, learn_scale=True, scale=0.7),
+        RandomSPN(13, 4, depth=3, repetitions=3),
+    ],
+    ids=["grid", "padded, scales learned", "random"],
+)
+@pytest.mark.parametrize("far", [1, 1e4])
+def test_plain_operations_say_what_the_circuit_says(circuit: Circuit, far: float) -> None:
+    z = 3 + 2 * torch.randn(50, circuit.features, generator=torch.Generator().manual_seed(0))
+    circuit.standardise(z)
+    with torch.no_grad():
+        log_probs, log_density = standalone.SumProduct(restated(circuit))(far * z)
+        torch.testing.assert_close(log_probs, circuit.log_posterior(far * z), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(log_density, circuit.log_prob(far * z), rtol=1e-5, atol=1e-3)
+
+
+def test_says_what_the_learner_says(classifier: ImageClassifier, learner: ActiveLearner) -> None:
+    features = learner.pool.points[np.arange(150)]
+    probabilities, log_density = classifier.predict(features)
+    np.testing.assert_allclose(probabilities, learner.predict_proba(features), atol=1e-5)
+    np.testing.assert_allclose(log_density, learner.score(features)["log_density"], rtol=1e-4)
+    known = probabilities[:100].argmax(1) == DIGITS.train_labels[:100]
+    assert known.mean() > 0.8  # not equal because both are nothing
+
+
+def test_comes_back_from_its_file(
+    tmp_path: Path, classifier: ImageClassifier, learner: ActiveLearner
+) -> None:
+    features = learner.pool.points[np.arange(20)]
+    classifier.save(tmp_path / "c.safetensors")
+    again = ImageClassifier.load(tmp_path / "c.safetensors")
+    assert again.classes == DIGITS.classes
+    assert again.backbone.name == "pixels@8"
+    for a, b in zip(again.predict(features), classifier.predict(features), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_module_needs_no_spinal(
+    tmp_path: Path, classifier: ImageClassifier, learner: ActiveLearner
+) -> None:
+    classifier.save(tmp_path / "c.safetensors")
+    shutil.copy(standalone.__file__, tmp_path / "standalone.py")
+    script = (
+        "import sys, json, torch; sys.modules['spinal'] = None\n"
+        "import standalone\n"
+        "classifier = standalone.load('c.safetensors')\n"
+        "probabilities, _ = classifier(torch.linspace(-1, 1, 192)[None])\n"
+        "print(json.dumps([probabilities[0].tolist(), classifier.classes, classifier.backbone]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    probabilities, classes, backbone = json.loads(done.stdout)
+    expected = classifier.predict(np.linspace(-1, 1, 192, dtype=np.float32)[None])[0][0]
+    np.testing.assert_allclose(probabilities, expected, atol=1e-6)
+    assert tuple(classes) == DIGITS.classes
+    assert (backbone["name"], backbone["size"]) == ("pixels@8", 8)
+
+
+@pytest.mark.parametrize("images", [False, True], ids=["features", "pixels"])
+def test_onnx_says_the_same(tmp_path: Path, classifier: ImageClassifier, images: bool) -> None:
+    import onnxruntime
+
+    path = tmp_path / "c.onnx"
+    classifier.to_onnx(path, images=images)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    shown = DIGITS.test_images[:40]
+    features = classifier.backbone.compute(shown)
+    given = {"features": features}
+    if images:
+        given = {"pixels": np.stack([classifier.backbone.prepare(image) for image in shown])}
+    probabilities, log_density = session.run(["probabilities", "log_density"], given)
+    expected = classifier.predict(features)
+    np.testing.assert_allclose(probabilities, expected[0], atol=1e-4)
+    np.testing.assert_allclose(log_density, expected[1], rtol=1e-4)
+    notes = session.get_modelmeta().custom_metadata_map
+    assert notes["classes"].splitlines() == list(DIGITS.classes)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class Small(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.softmax(1), x.sum(1)
+
+
+def test_an_export_that_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    class Wrong(onnxruntime.InferenceSession):
+        def run(self, *arguments):
+            return [output + 0.01 for output in super().run(*arguments)]
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Wrong)
+    with pytest.raises(ExportError, match=r"differs from PyTorch by 0\.01"):
+        write_onnx(Small(), torch.zeros(2, 3), "x", tmp_path / "small.onnx", {})
+
+
+def test_onnx_says_what_to_install(
+    tmp_path: Path, classifier: ImageClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ExportError, match=r"pip install 'spinal\[onnx\]'"):
+        classifier.to_onnx(tmp_path / "c.onnx")
+
+
+def test_what_cannot_be_restated(backbone: Backbone) -> None:
+    circuit = DGCSPN(features=128, classes=10)
+    with pytest.raises(ExportError, match="one dense layer"):
+        ImageClassifier.restate(build_network("lenet", (8, 8, 1), 10), circuit, "ab", backbone)
+    with pytest.raises(ExportError, match="without a floor"):
+        restated(DGCSPN((4, 4), 2, weight_floor=0.0))
+    with pytest.raises(ExportError, match="10 classes on 100 features, but pixels@8 has 192"):
+        ImageClassifier.restate(
+            build_network("dense", (100,), 10), circuit, DIGITS.classes, backbone
+        )
+
+
+def test_foreign_files_and_backbones(tmp_path: Path, classifier: ImageClassifier) -> None:
+    path = tmp_path / "c.safetensors"
+    classifier.save(path)
+    with pytest.raises(SpinalError, match="other weights"):
+        ImageClassifier.load(path, load_backbone("pixels", device="cpu"))
+    path.write_bytes(b"something else")
+    with pytest.raises(FileFormatError, match="not a safetensors file"):
+        ImageClassifier.load(path)
+
+
+def test_code_is_not_run_because_a_file_names_it(
+    tmp_path: Path, classifier: ImageClassifier
+) -> None:
+    code = tmp_path / "own.py"
+    code.write_text("raise SystemExit('it was run')")
+    named = {**classifier.module.backbone, "name": f"{code}:make"}
+    module = standalone.Classifier(classifier.module.tensors(), classifier.classes, named)
+    ImageClassifier(classifier.backbone, module).save(tmp_path / "c.safetensors")
+    with pytest.raises(SpinalError, match="give that backbone"):
+        ImageClassifier.load(tmp_path / "c.safetensors")

@@ -1,0 +1,254 @@
+"""The worker: first questions, fits, features, mistakes; and what happens when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from spinal.circuits import Recipe
+from spinal.circuits.training import FitSettings
+from spinal.data import as_points
+from spinal.label.learning import rounds, worker
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.rounds import Snapshot, check_labels, first_questions, fit, wilson
+from spinal.label.learning.supervisor import Supervisor
+from spinal.label.learning.worker import Worker
+from spinal.label.store.project import Project, ProjectSettings
+from spinal.label.store.store import Answer
+from spinal.learner import ActiveLearner
+from spinal.networks import TrainSettings, build_network
+from tests.label.conftest import CLASSES
+from tests.label.people import label, work
+
+
+def snapshot(n: int = 90, labelled: int = 0, seed: int = 0) -> Snapshot:
+    """Three clusters of features; every seventh point is kept for testing."""
+    rng = np.random.default_rng(seed)
+    classes = np.arange(n) % 3
+    points = 4 * np.eye(16)[classes] + rng.normal(0, 0.5, (n, 16))
+    labels = np.where(np.arange(n) < labelled, classes, -1)
+    holdout = np.arange(n) % 7 == 0
+    return Snapshot(
+        np.arange(n) * 10 + 7, as_points(points.astype(np.float32)), labels, holdout, labels < 0
+    )
+
+
+def test_wilson_interval_by_its_formula() -> None:
+    z, n, p = 1.959964, 40, 0.9
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    assert wilson(36, 40) == pytest.approx((middle - half, middle + half), abs=1e-6)
+    assert wilson(5, 5)[1] == pytest.approx(1.0)
+    assert wilson(5, 5)[0] > 0.5
+
+
+def test_first_questions_cover_all_groups() -> None:
+    """Random choice would miss a group in 3 * (2/3)^3 - 3 * (1/3)^3 = 78 % of all cases."""
+    for seed in range(5):
+        now = snapshot(seed=seed)
+        asked = first_questions(now, 3, seed)
+        assert {reason for _, reason in asked} == {"coverage"}
+        rows = [(image - 7) // 10 for image, _ in asked]
+        assert {row % 3 for row in rows} == {0, 1, 2}
+        assert not now.holdout[rows].any()
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short trainings of a narrow layer: what is tested here is what happens around them."""
+
+    def quick(*arguments: Any, **settings: Any) -> ActiveLearner:
+        short = {
+            "training": TrainSettings(min_steps=150, max_steps=150),
+            "posterior": {"recipe": Recipe(fit=FitSettings(steps=150))},
+        }
+        return ActiveLearner(*arguments, **settings | short)
+
+    monkeypatch.setattr(rounds, "ActiveLearner", quick)
+    monkeypatch.setattr(rounds, "build_network", partial(build_network, width=0.25))
+    monkeypatch.setattr(worker, "QUIET", 0.0)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_fit_learns_without_the_test_answers() -> None:
+    now = snapshot(labelled=60)
+    settings = ProjectSettings(CLASSES, features="pixels")
+    found = fit(now, settings, round=1, n=8)
+    assert (found.trained_on, found.tested_on) == (51, 9)
+    assert found.correct >= 8
+    asked = [(image - 7) // 10 for image, _ in found.queue]
+    assert len(set(asked)) == 8
+    assert all(row >= 60 and not now.holdout[row] for row in asked)
+    assert found.probs.shape == (90, 3)
+    assert found.probs.sum(1) == pytest.approx(1, abs=1e-4)
+    # The labels of test answers change nothing but the score.
+    labels = np.where(now.holdout & (now.labels >= 0), (now.labels + 1) % 3, now.labels)
+    other = fit(Snapshot(now.images, now.points, labels, now.holdout, now.open), settings, 1, 8)
+    assert np.array_equal(other.probs, found.probs)
+    assert other.correct <= 1
+
+
+def test_wrong_labels_are_found() -> None:
+    now = snapshot(labelled=60)
+    labels = now.labels.copy()
+    wrong = [1, 16, 31]
+    labels[wrong] = (labels[wrong] + 1) % 3
+    rows, probs = check_labels(
+        Snapshot(now.images, now.points, labels, now.holdout, now.open), 3, seed=0
+    )
+    given = probs[np.arange(len(rows)), labels[rows]]
+    assert set(rows[np.argsort(given)[:3]].tolist()) == set(wrong)
+    assert rows[probs.argmax(1) != labels[rows]].tolist() == wrong
+    few, _ = check_labels(snapshot(labelled=4), 3, seed=0)
+    assert len(few) == 0
+
+
+@pytest.mark.usefixtures("fast")
+def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
+    said: list[dict[str, Any]] = []
+    busy = Worker(project, said.append)
+    work(busy)
+    assert {"state": "features", "done": 40, "total": 40} in said
+    assert project.store.rounds() == []
+    assert project.store.questions.waiting() == 20  # ten to begin with, and a batch
+
+    label(project, 20, wrong=5)
+    work(busy)
+    (first,) = project.store.rounds()
+    tested = first["tested_on"]
+    assert first["trained_on"] == 20 - tested
+    assert tested >= 3
+    assert first["low"] <= first["correct"] / tested <= first["high"]
+    beliefs = Beliefs.load(project.beliefs_file)
+    assert len(beliefs.images) == 40
+    assert len(beliefs.checked) > 0
+    with np.load(project.model_folder / "pool.npz") as kept:  # the model to be used knows them all
+        assert len(kept["labels"]) == 20
+    reasons = {a["reason"] for a in project.store.answers()}
+    assert reasons == {"coverage", "holdout"}
+    question = next(
+        q for q in project.store.questions.ask("tab", "ada", 5) if q.reason != "holdout"
+    )
+    assert question.reason in ("uncertain", "new")
+    assert question.round == 1
+
+    label(project, 1)
+    work(busy)
+    assert len(project.store.rounds()) >= 1
+    again = Worker(project, said.append)  # as after a restart: features are there
+    work(again)
+    assert project.store.last_round() >= 2
+
+
+@pytest.mark.usefixtures("fast")
+def test_new_and_broken_files_while_it_runs(project: Project) -> None:
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    Image.new("RGB", (24, 24), "red").save(project.folder / "image-0060.png")
+    (project.folder / "image-0061.png").write_bytes(b"nothing")
+    whole = (project.folder / "image-0000.png").read_bytes()
+    (project.folder / "image-0062.png").write_bytes(whole[: len(whole) // 2])
+    busy._next_scan = 0
+    work(busy)
+    assert {row["path"] for row in project.store.problems()} == {"image-0061.png", "image-0062.png"}
+    assert len(busy._places) == 41
+    (project.folder / "image-0062.png").write_bytes(whole)
+    busy._next_scan = 0
+    work(busy)
+    assert len(busy._places) == 42  # what was repaired joins, too
+
+
+@pytest.mark.usefixtures("fast")
+def test_questions_do_not_run_out_by_skipping(project: Project) -> None:
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    label(project, 14)
+    work(busy)
+    before = project.store.last_round()
+    for i, question in enumerate(project.store.questions.ask("tab", "ada", 40)):
+        project.store.answer([Answer(f"skip-{i}", question.image, None)], "ada", CLASSES)
+    work(busy)
+    assert project.store.last_round() > before
+    assert project.store.questions.waiting() == 0  # there is nothing left, and nothing turns
+
+
+def eventually(true: Callable[[], bool], seconds: float = 300) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def supervise(tmp_path: Path) -> Any:
+    started: list[Supervisor] = []
+
+    def start(code: str) -> Supervisor:
+        supervisor = Supervisor(tmp_path, [sys.executable, "-c", code])
+        supervisor.start()
+        started.append(supervisor)
+        return supervisor
+
+    yield start
+    for supervisor in started:
+        supervisor.stop(1)
+
+
+def test_a_crash_is_shown_and_the_worker_restarted(
+    supervise: Callable[[str], Supervisor], tmp_path: Path
+) -> None:
+    code = (
+        "import pathlib, sys\n"
+        f"mark = pathlib.Path({str(tmp_path / 'mark')!r})\n"
+        "if not mark.exists(): mark.touch(); raise MemoryError('too many photographs')\n"
+        'print(\'{"state": "idle"}\', flush=True); sys.stdin.read()\n'
+    )
+    supervisor = supervise(code)
+    eventually(lambda: supervisor.status["state"] == "crashed")
+    assert "too many photographs" in supervisor.status["message"]
+    assert "starting again" in supervisor.status["message"]
+    eventually(lambda: supervisor.status["state"] == "idle")
+    assert supervisor.restarts == 0  # it works again: the next failure has the first pause
+
+
+def test_a_worker_that_is_killed_is_restarted(supervise: Callable[[str], Supervisor]) -> None:
+    code = 'import sys; print(\'{"state": "idle"}\', flush=True); sys.stdin.read()'
+    supervisor = supervise(code)
+    eventually(lambda: supervisor.status["state"] == "idle")
+    assert supervisor._worker is not None
+    first = supervisor._worker.pid
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: supervisor.status["state"] == "crashed")
+    assert "signal 9" in supervisor.status["message"]
+    eventually(lambda: supervisor._worker is not None and supervisor._worker.pid != first)
+
+
+def test_stopping_ends_the_worker(supervise: Callable[[str], Supervisor]) -> None:
+    supervisor = supervise('import sys; print(\'{"state": "idle"}\', flush=True); sys.stdin.read()')
+    eventually(lambda: supervisor.status["state"] == "idle")
+    supervisor.wake()
+    supervisor.stop()
+    assert supervisor._worker is not None
+    assert supervisor._worker.poll() == 0
+
+
+def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
+    file = project.home / "project.json"
+    file.write_text(file.read_text().replace('"pixels"', '"pixel"'))
+    supervisor = Supervisor(project.home)
+    supervisor.start()
+    try:
+        eventually(lambda: supervisor.status["state"] == "crashed")
+        assert supervisor.status["message"].startswith("no backbone 'pixel': did you mean 'pixels'")
+    finally:
+        supervisor.stop()

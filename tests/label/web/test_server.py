@@ -1,0 +1,217 @@
+"""The HTTP interface, as the page uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.store.project import Project
+from spinal.label.web.keys import class_keys
+
+ADA = {"client": "tab-1", "person": "ada"}
+
+
+def ask(client: TestClient, n: int = 3, *, who: dict[str, str] = ADA) -> list[dict[str, Any]]:
+    return client.post("/api/next", json={**who, "n": n}).json()["questions"]
+
+
+def answer(client: TestClient, image: int, label: str | None, token: str, **more: Any) -> Any:
+    given = {"token": token, "image": image, "label": label}
+    if "reason" in more:
+        given["reason"] = more.pop("reason")
+    return client.post("/api/answers", json={**ADA, "n": 3, **more, "answers": [given]})
+
+
+def believe(project: Project) -> Beliefs:
+    """A model that believes image i to be of class i mod 3, the surer the larger i."""
+    images = np.array([row["id"] for row in project.store.images()])
+    sure = np.linspace(0.4, 0.98, len(images))
+    probs = np.repeat(((1 - sure) / 2)[:, None], 3, 1)
+    probs[np.arange(len(images)), images % 3] = sure
+    checked = images[:10]
+    known = Beliefs(
+        1, images, probs.astype(np.float32), -images.astype(np.float32), checked,
+        probs[:10].astype(np.float32),
+    )  # fmt: skip
+    known.save(project.beliefs_file)
+    return known
+
+
+def test_an_answer_brings_the_next_question(client: TestClient, project: Project) -> None:
+    first = ask(client)
+    assert len(first) == 3
+    reply = answer(client, first[0]["image"], "red", "t1").json()
+    assert [q["image"] for q in reply["questions"][:2]] == [q["image"] for q in first[1:]]
+    assert len(reply["questions"]) == 3
+    assert reply["progress"]["labelled"] == 1
+    assert reply["last"] == "t1"
+    stored = project.store.answers()[0]
+    assert (stored["person"], stored["label"], stored["round"]) == ("ada", "red", 0)
+    assert stored["reason"] == first[0]["reason"]
+    assert stored["at"].endswith("+00:00")
+
+
+def test_an_answer_sent_again_is_not_doubled(client: TestClient, project: Project) -> None:
+    image = ask(client)[0]["image"]
+    for _ in range(3):
+        assert answer(client, image, "red", "t1").status_code == 200
+    assert len(project.store.answers()) == 1
+
+
+def test_undo_shows_the_image_again(client: TestClient, project: Project) -> None:
+    first = ask(client)[0]
+    answer(client, first["image"], "red", "t1")
+    for _ in range(2):  # the second time it is sent again
+        reply = client.post("/api/undo", json={**ADA, "n": 3, "tokens": ["t1"]}).json()
+        assert reply["questions"][0]["image"] == first["image"]
+        assert reply["last"] is None
+    assert project.store.progress()["labelled"] == 0
+
+
+def test_two_people_get_different_images(client: TestClient) -> None:
+    ada = {q["image"] for q in ask(client, 10)}
+    bob = {q["image"] for q in ask(client, 10, who={"client": "tab-2", "person": "bob"})}
+    assert len(ada) == len(bob) == 10
+    assert not ada & bob
+    assert {q["image"] for q in ask(client, 10)} == ada  # after a reload
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"answers": [{"token": "t", "image": 1, "label": "purple"}]},
+        {"answers": [{"token": "t", "image": 999, "label": "red"}]},
+        {"answers": [{"token": "t", "image": "1", "label": "red"}]},
+        {"answers": [{"token": "", "image": 1, "label": "red"}]},
+        {"answers": [{"token": "t", "image": 1, "label": "red", "reason": "model"}]},
+        {"answers": []},
+        {"answers": "all"},
+        {"answers": [{"token": "t", "image": 1, "label": "red"}], "person": "a\nb"},
+        {"answers": [{"token": "t", "image": 1, "label": "red"}], "person": ""},
+    ],
+)
+def test_wrong_answers_are_refused_with_a_reason(
+    client: TestClient, project: Project, wrong: dict[str, Any]
+) -> None:
+    refused = client.post("/api/answers", json={**ADA, "n": 1, **wrong})
+    assert refused.status_code == 400
+    assert refused.json()["error"]
+    assert project.store.answers() == []
+
+
+def test_a_body_that_is_not_json_is_refused(client: TestClient) -> None:
+    for body in (b"{", b"[1]", b"\xff"):
+        headers = {"content-type": "application/json"}
+        assert client.post("/api/next", content=body, headers=headers).status_code == 400
+
+
+def test_beliefs_go_with_questions_but_not_with_tests(client: TestClient, project: Project) -> None:
+    believe(project)
+    train = [row["id"] for row in project.store.images() if not row["holdout"]]
+    project.store.questions.hand_over(1, [(image, "uncertain") for image in train])
+    questions = ask(client, 20)
+    assert {q["reason"] for q in questions} == {"uncertain", "holdout"}
+    for question in questions:
+        if question["holdout"]:
+            assert question["belief"] is None
+        else:
+            probs = question["belief"]["probs"]
+            assert int(np.argmax(probs)) == question["image"] % 3
+            assert sum(probs) == pytest.approx(1, abs=1e-3)
+
+
+def test_an_image_that_cannot_be_shown_is_replaced(client: TestClient, project: Project) -> None:
+    first = ask(client)[0]
+    (project.folder / first["path"]).write_bytes(b"gone")
+    assert client.get(f"/image/{first['image']}").status_code == 404
+    assert first["image"] not in [q["image"] for q in ask(client)]
+    listed = client.get("/api/problems").json()["images"]
+    assert [each["path"] for each in listed] == [first["path"]]
+    assert client.get("/api/state").json()["progress"]["problems"] == 1
+
+
+def test_guesses_are_sure_unlabelled_and_not_for_testing(
+    client: TestClient, project: Project
+) -> None:
+    assert client.get("/api/guesses?label=green").json() == {"images": [], "more": False}
+    known = believe(project)
+    held_out = {row["id"] for row in project.store.images() if row["holdout"]}
+    wanted = [i for i in known.images[::-1].tolist() if i % 3 == 1 and i not in held_out]
+    answer(client, wanted[0], "green", "t1", reason="guess")
+    page = client.get("/api/guesses?label=green&start=0&n=4").json()
+    assert [each["image"] for each in page["images"]] == wanted[1:5]
+    assert page["more"]
+    rest = client.get("/api/guesses?label=green&start=4&n=100").json()
+    assert [each["image"] for each in rest["images"]] == wanted[5:]
+    assert not rest["more"]
+
+
+def test_outliers_come_by_density(client: TestClient, project: Project) -> None:
+    known = believe(project)
+    held_out = {row["id"] for row in project.store.images() if row["holdout"]}
+    found = [each["image"] for each in client.get("/api/outliers").json()["images"]]
+    assert found == [i for i in known.images[::-1].tolist() if i not in held_out]
+
+
+def test_likely_mistakes_until_somebody_has_looked(client: TestClient, project: Project) -> None:
+    believe(project)
+    train = [r["id"] for r in project.store.images() if not r["holdout"] and r["id"] <= 10]
+    right, wrong = train[0], train[1]
+    classes = project.settings.classes
+    answer(client, right, classes[right % 3], "t1")
+    answer(client, wrong, classes[(wrong + 1) % 3], "t2")
+    listed = client.get("/api/mistakes").json()["images"]
+    assert [(m["image"], m["instead"]) for m in listed] == [(wrong, classes[wrong % 3])]
+    answer(client, wrong, classes[(wrong + 1) % 3], "t3", reason="mistake")  # kept as it is
+    assert client.get("/api/mistakes").json()["images"] == []
+
+
+def test_disagreements_are_listed_and_decided(client: TestClient, project: Project) -> None:
+    answer(client, 5, "red", "t1")
+    answer(client, 5, "blue", "t2", person="bob")
+    listed = client.get("/api/disagreements").json()["images"]
+    assert listed == [
+        {
+            "image": 5,
+            "path": "image-0004.png",
+            "answers": [{"person": "ada", "label": "red"}, {"person": "bob", "label": "blue"}],
+        }
+    ]
+    answer(client, 5, "blue", "t3", reason="disagreement")
+    assert client.get("/api/disagreements").json()["images"] == []
+    assert project.store.image(5)["label"] == "blue"
+
+
+def test_bulk_answers_are_all_or_none_and_undone_together(
+    client: TestClient, project: Project
+) -> None:
+    many = [{"token": f"t{i}", "image": i, "label": "red", "reason": "guess"} for i in range(1, 21)]
+    assert client.post("/api/answers", json={**ADA, "n": 0, "answers": many}).status_code == 200
+    assert project.store.progress()["labelled"] == 20
+    tokens = [each["token"] for each in many]
+    assert client.post("/api/undo", json={**ADA, "n": 0, "tokens": tokens}).status_code == 200
+    assert project.store.progress()["labelled"] == 0
+    assert client.post("/api/next", json={**ADA, "n": 0}).json()["questions"] == []
+
+
+def test_state_says_what_is_in_use(client: TestClient) -> None:
+    state = client.get("/api/state?person=ada").json()
+    assert state["model"] == "a dense layer on features by pixels"
+    assert state["warning"] is None
+    assert state["budget"] == 30
+    assert state["holdout"] == 0.15
+    assert state["worker"] == {"state": "off"}
+    assert [each["keys"] for each in state["classes"]] == [["1", "r"], ["2", "g"], ["3", "b"]]
+
+
+def test_keys_are_distinct_and_leave_undo_alone() -> None:
+    assert class_keys(["arctic fox", "cat", "crow"]) == [["1", "a"], ["2", "c"], ["3", "r"]]
+    assert class_keys(["up", "Ünder", "123"]) == [["1", "p"], ["2", "n"], ["3", "a"]]
+    many = class_keys([f"class {i}" for i in range(40)])
+    keys = [key for each in many for key in each]
+    assert len(keys) == len(set(keys)) == 9 + 25
+    assert "u" not in keys
