@@ -100,8 +100,10 @@ def fit(
     """Train ``circuit`` in place, from where it stands.
 
     Args:
+        circuit: what is trained.
         z: features ``[N, D]``; NaN is missing.
         y: classes ``[N]``.
+        settings: how; the defaults of `FitSettings` unless given.
         weights: how much each point counts, ``[N]``.
         validation: features and classes; the parameters that were best on them are kept.
         seed: of the batches and the dropped variables.

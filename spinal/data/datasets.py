@@ -26,18 +26,13 @@ DIGITS_TEST = 500  # 50 of each class
 class Dataset:
     """Images with labels, in the predefined training and test parts.
 
-    Attributes
-    ----------
-    train_images, test_images
-        uint8 arrays [N, H, W, C], some of them memory-mapped: read them in batches.
-    train_labels, test_labels
-        int64 arrays [N], indices into ``classes``.
-    classes
-        Names of the classes.
-    source
-        Where it was found.
-    extras
-        Other arrays [N] of its files, by name, such as ``test_certain``.
+    Attributes:
+        train_images, test_images: uint8 arrays [N, H, W, C], some of them memory-mapped: read them
+            in batches.
+        train_labels, test_labels: int64 arrays [N], indices into ``classes``.
+        classes: Names of the classes.
+        source: Where it was found.
+        extras: Other arrays [N] of its files, by name, such as ``test_certain``.
     """
 
     name: str
@@ -91,21 +86,14 @@ def load_dataset(
     downloaded into the first of these that is named, or else into the cache. Files are checked in
     full before use.
 
-    Parameters
-    ----------
-    name
-        "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn".
-    data_dir
-        Where to look first.
-    download
-        Whether to download what was not found.
+    Args:
+        name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn".
+        data_dir: Where to look first.
+        download: Whether to download what was not found.
 
-    Raises
-    ------
-    DataError
-        If the name is unknown, or the dataset is not there and cannot be downloaded.
-    FileFormatError
-        If a file is truncated, corrupt, or not what its name says.
+    Raises:
+        DataError: If the name is unknown, or the dataset is not there and cannot be downloaded.
+        FileFormatError: If a file is truncated, corrupt, or not what its name says.
     """
     name = _known_name(name)
     if name == BUILT_IN:

@@ -126,9 +126,11 @@ def train(
     The same seed gives the same weights, and torch's global generators are left as they were.
 
     Args:
+        network: what is trained.
         points: images, uint8 ``[N, H, W, C]``, or features ``[N, D]``. If the network has not been
             standardised (`Preprocess.fit`), it is, with these.
         labels: classes ``[N]``; a class may be missing.
+        settings: how.
         validation: points and labels that the best weights are chosen by; see ``patience``.
         seed: of the first weights, the order of points, dropout and augmentation.
         start: ``scratch``, from new weights (see `Network.restart`), or ``continue``.

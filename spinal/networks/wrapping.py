@@ -49,8 +49,9 @@ def wrap(
         module: takes ``[N, channels, height, width]`` or ``[N, D]``, gives logits ``[N, C]``.
         features: a name from ``module.named_modules()``.
         input_shape: of one point, as stored: (H, W, C) or (D,).
-        mean, std: by channel (in units of 0..1) or feature: what the module was trained with. If
-            None, the pool's.
+        mean: by channel (in units of 0..1) or feature, that the module was trained with. If None,
+            the pool's.
+        std: the same for the standard deviation.
         pretrained: training from scratch starts from the weights as they are now; False: from
             random ones.
 
