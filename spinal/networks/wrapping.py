@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, fx, nn
 
+from spinal.errors import suggestion
 from spinal.networks.evaluation import evaluating
 from spinal.networks.graphs import cut, dependents, trace
 from spinal.networks.inputs import Preprocess
@@ -60,10 +60,8 @@ def wrap(
     """
     parts = dict(module.named_modules())
     if features not in parts or features == "":
-        close = difflib.get_close_matches(features, parts, n=1)
-        hint = f": did you mean {close[0]!r}?" if close else ""
-        names = ", ".join(name for name in parts if name)
-        raise NetworkError(f"no module {features!r}{hint} The modules are: {names}")
+        hint = suggestion(features, [name for name in parts if name])
+        raise NetworkError(f"no module {features!r}: {hint}")
     try:
         traced = trace(module, whole=[parts[features]])
     except NetworkError as error:

@@ -177,12 +177,3 @@ def _prepared(
         image = Image.fromarray(image.squeeze(-1) if image.shape[2:] == (1,) else image)
     image = flatten_mode(upright(image), 3)
     return np.asarray(image.resize((size, size), resample))
-
-
-def find_device(name: str = "auto") -> torch.device:
-    """The device of that name; ``auto`` takes an accelerator if there is one."""
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -13,7 +13,8 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from spinal.errors import suggestion
-from spinal.pretrained.backbone import TRUNK_FORMAT, Backbone, BackboneError, Trunk, find_device
+from spinal.networks.network import choose_device
+from spinal.pretrained.backbone import TRUNK_FORMAT, Backbone, BackboneError, Trunk
 from spinal.pretrained.trained import SCRATCH, SIZE, build_trunk
 
 DEFAULT = "efficientnet-lite0"
@@ -91,7 +92,7 @@ def load_backbone(
         _fill(trunk, path, plain)
         full_name += f"={path}"
     return Backbone(
-        full_name, trunk, size, resample=resample, device=find_device(device), source=source
+        full_name, trunk, size, resample=resample, device=choose_device(device), source=source
     )
 
 
