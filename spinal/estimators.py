@@ -30,59 +30,43 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     The defaults suit measurements: features in units of their own, classes as frequent as in the
     labels. For features of a network, `spinal.circuits.Recipe` has better ones.
 
-    Parameters
-    ----------
-    structure : {"auto", "dgc", "random"}
-        Convolutional on a grid, or random; see `spinal.circuits`.
-    grid : tuple of two ints, optional
-        The grid on which the features lie (``dgc``); the smallest that fits by default.
-    leaves, sums : int, tuple of ints
-        Components of the leaf regions, channels of the sum layers.
-    scale, learn_scale : float, bool
-        Standard deviation of the leaves, and whether it is learned.
-    units : {"each", "common"}
-        Standardise every feature by its own deviation, or all by one: for features that are
-        comparable as they are.
-    start : {"classes", "data", "random"}
-        Where the leaves begin: at the means of the classes, of equal parts of each feature, or
-        anywhere.
-    weight_spread : float
-        Standard deviation of the logits of the sum weights at the start.
-    balance : float
-        0 takes classes as frequent as they are in ``y``; 1 lets all count alike.
-    leaf_dropout : float
-        Rate at which features are dropped in training, by marginalising them.
-    generative : float
-        From 0 (cross-entropy alone) to 1 (likelihood alone).
-    optimiser : {"adam", "em"}
-        ``em`` needs ``generative=1``.
-    learning_rate, steps, batch_size
-        Of the fit; ``batch_size=None`` takes all points at every step.
-    patience : int, optional
-        Stop when so many checks, ten steps apart, brought no better training loss.
-    random_state : int, RandomState instance or None
-        Seeds the start, the batches and the dropped features.
-    device : str
-        A torch device: ``cpu``, ``cuda``, ``mps``.
-    dtype : {"float64", "float32"}
-        Precision. float32 is about twice as fast, and as accurate for all but the last digits;
-        ``mps`` has nothing else.
+    Args:
+        structure: ``dgc`` (convolutional on a grid), ``random`` or ``auto``; see
+            `spinal.circuits`.
+        grid: (H, W), the grid on which the features lie (``dgc``); the smallest that fits by
+            default.
+        leaves, sums: Components of the leaf regions, channels of the sum layers.
+        scale, learn_scale: Standard deviation of the leaves, and whether it is learned.
+        units: Standardise every feature by its own deviation (``each``), or all by one
+            (``common``): for features that are comparable as they are.
+        start: Where the leaves begin: at the means of the classes (``classes``), of equal parts of
+            each feature (``data``), or anywhere (``random``).
+        weight_spread: Standard deviation of the logits of the sum weights at the start.
+        balance: 0 takes classes as frequent as they are in ``y``; 1 lets all count alike.
+        leaf_dropout: Rate at which features are dropped in training, by marginalising them.
+        generative: From 0 (cross-entropy alone) to 1 (likelihood alone).
+        optimiser: ``adam`` or ``em``; ``em`` needs ``generative=1``.
+        learning_rate, steps, batch_size: Of the fit; ``batch_size=None`` takes all points at every
+            step.
+        patience: Stop when so many checks, ten steps apart, brought no better training loss.
+        random_state: Int, RandomState or None; seeds the start, the batches and the dropped
+            features.
+        device: A torch device: ``cpu``, ``cuda``, ``mps``.
+        dtype: ``float64`` or ``float32``. float32 is about twice as fast, and as accurate for all
+            but the last digits; ``mps`` has nothing else.
 
-    Attributes
-    ----------
-    circuit_ : Circuit
-        The trained network.
-    classes_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
+    Attributes:
+        circuit_: The trained network.
+        classes_: Labels of the classes, ``[n_classes]``.
+        n_features_in_: D, the number of features.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from spinal import SPNClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> spn = SPNClassifier(random_state=0).fit(X[:500], y[:500])
-    >>> spn.predict_proba(X[500:510]).shape
-    (10, 10)
+    Examples:
+        >>> from sklearn.datasets import load_digits
+        >>> from spinal import SPNClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> spn = SPNClassifier(random_state=0).fit(X[:500], y[:500])
+        >>> spn.predict_proba(X[500:510]).shape
+        (10, 10)
     """
 
     def __init__(

@@ -34,15 +34,11 @@ class Acquisition(ABC):
     def select(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
         """Positions of ``b`` distinct candidates, the first choice first; all, if there are fewer.
 
-        Parameters
-        ----------
-        candidates
-            The points to choose from.
-        b
-            How many to choose.
-        generator
-            The only source of chance, on the CPU. In the same state, with the same candidates in
-            whatever order, the same ones are chosen.
+        Args:
+            candidates: The points to choose from.
+            b: How many to choose.
+            generator: The only source of chance, on the CPU. In the same state, with the same
+                candidates in whatever order, the same ones are chosen.
         """
         if b < 0:
             raise AcquisitionError(f"a batch of {b} points was asked for")

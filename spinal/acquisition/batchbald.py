@@ -38,13 +38,10 @@ class BatchBALD(Acquisition):
     what the first one did, the rest of the batch is therefore chosen as another batch, from the
     points that are left. More posterior samples put this off.
 
-    Parameters
-    ----------
-    labellings
-        M. Time is in proportion to it.
-    buffer
-        How many float32 numbers are held at once; the size of the pool does not matter. Little more
-        than the processor's cache holds is best.
+    Args:
+        labellings: M. Time is in proportion to it.
+        buffer: How many float32 numbers are held at once; the size of the pool does not matter.
+            Little more than the processor's cache holds is best.
     """
 
     labellings: int = 10_000

@@ -23,24 +23,18 @@ class Candidates:
     Shapes: N candidates, K posterior samples, C classes, D features, L points that are labelled
     already.
 
-    Parameters
-    ----------
-    log_probs
-        ``log_probs_N_K_C``: natural logs of class probabilities. Sample k is the same model for
-        every point.
-    features
-        Feature vectors, ``[N, D]``.
-    labelled_features
-        Features ``[L, D]`` of the points that need not be asked again: labelled, or asked and not
-        answered yet. L may be 0.
-    moments
-        Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior, where
-        they are known without samples.
-    log_density
-        How usual each point is, ``log p(z)`` as ``[N]``.
-    ids
-        Distinct whole numbers ``[N]`` that tell points apart; 0 to N - 1 by default. Chance, and so
-        the breaking of ties, goes by them: the same points in another order give the same picks.
+    Args:
+        log_probs: ``log_probs_N_K_C``: natural logs of class probabilities. Sample k is the same
+            model for every point.
+        features: Feature vectors, ``[N, D]``.
+        labelled_features: Features ``[L, D]`` of the points that need not be asked again: labelled,
+            or asked and not answered yet. L may be 0.
+        moments: Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior,
+            where they are known without samples.
+        log_density: How usual each point is, ``log p(z)`` as ``[N]``.
+        ids: Distinct whole numbers ``[N]`` that tell points apart; 0 to N - 1 by default. Chance,
+            and so the breaking of ties, goes by them: the same points in another order give the
+            same picks.
     """
 
     log_probs: Tensor | None = None

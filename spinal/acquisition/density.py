@@ -29,12 +29,9 @@ class DensityWeighted(Acquisition):
     The other reading, the probability of the most probable class as the weight, would favour what
     the score is there to avoid.
 
-    Parameters
-    ----------
-    score
-        One of `spinal.acquisition.scores`.
-    strength
-        :math:`\beta`; with 0 the density does not count.
+    Args:
+        score: One of `spinal.acquisition.scores`.
+        strength: :math:`\beta`; with 0 the density does not count.
     """
 
     score: Score

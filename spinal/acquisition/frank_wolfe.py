@@ -36,13 +36,10 @@ _DONE = 1e-12
 class FrankWolfe(Acquisition):
     r"""ACS-FW, on the samples of any posterior; :math:`O(N J)` for each point.
 
-    Parameters
-    ----------
-    projections
-        J, the number of posterior samples that likelihoods are projected on; all, if there are
-        fewer. The mean :math:`p(c \mid x_n)` is that of all samples.
-    gamma
-        The weight of the entropy, :math:`\gamma`.
+    Args:
+        projections: J, the number of posterior samples that likelihoods are projected on; all, if
+            there are fewer. The mean :math:`p(c \mid x_n)` is that of all samples.
+        gamma: The weight of the entropy, :math:`\gamma`.
     """
 
     projections: int = 10
@@ -110,9 +107,7 @@ def frank_wolfe(
     and a step goes towards the corner :math:`(\sigma / \sigma_f) e_f` that the residual points at
     most, as far as the residual falls. It ends early if no step makes it fall.
 
-    Returns
-    -------
-    tuple
+    Returns:
         The points that were chosen, in the order in which they were first; their weights; the norm
         of the residual after every step.
     """

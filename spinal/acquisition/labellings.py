@@ -34,15 +34,11 @@ _NO_DOUBT = 1e-7
 class Labellings:
     """Labellings of a batch that grows: all of them while they are few, else a sample of them.
 
-    Parameters
-    ----------
-    samples
-        K, the number of posterior samples.
-    limit
-        M, how many labellings are kept at most (rounded up to a multiple of K when they are drawn:
-        each posterior sample draws as many).
-    buffer
-        How many numbers may be held at once in `information`, beside the arguments.
+    Args:
+        samples: K, the number of posterior samples.
+        limit: M, how many labellings are kept at most (rounded up to a multiple of K when they are
+            drawn: each posterior sample draws as many).
+        buffer: How many numbers may be held at once in `information`, beside the arguments.
     """
 
     def __init__(self, samples: int, limit: int, buffer: int, device: torch.device) -> None:

@@ -18,20 +18,17 @@ from spinal.probabilities import sharpened
 class Ranked(Acquisition):
     r"""The ``b`` highest scores; ties are broken by chance.
 
-    Parameters
-    ----------
-    score
-        One of `spinal.acquisition.scores`.
-    power
-        If given, the rank goes by :math:`\log s_n + \epsilon_n` with
-        :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`: points are
-        drawn one after the other in proportion to :math:`s_n^\beta`. With BALD it is PowerBALD
-        (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates, and chance
-        takes most of them out at no price. :math:`\beta = 0` is random, :math:`\beta \to \infty`
-        the ``b`` highest.
-    sharpness
-        Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1, less probable
-        classes count less: for large :math:`\gamma` every score ranks as the margin does.
+    Args:
+        score: One of `spinal.acquisition.scores`.
+        power: If given, the rank goes by :math:`\log s_n + \epsilon_n` with
+            :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`: points
+            are drawn one after the other in proportion to :math:`s_n^\beta`. With BALD it is
+            PowerBALD (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates,
+            and chance takes most of them out at no price. :math:`\beta = 0` is random,
+            :math:`\beta \to \infty` the ``b`` highest.
+        sharpness: Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1, less
+            probable classes count less: for large :math:`\gamma` every score ranks as the margin
+            does.
     """
 
     score: Score

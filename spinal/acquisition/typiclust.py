@@ -31,14 +31,10 @@ class TypiClust(Acquisition):
     largest; each gives its most typical candidate, that is, the one with the least mean distance to
     its nearest neighbours in the cluster.
 
-    Parameters
-    ----------
-    max_clusters
-        How many clusters are made at most.
-    neighbours
-        How many neighbours typicality is measured by; fewer in a smaller cluster.
-    min_size
-        Smaller clusters are outliers: their turn comes last.
+    Args:
+        max_clusters: How many clusters are made at most.
+        neighbours: How many neighbours typicality is measured by; fewer in a smaller cluster.
+        min_size: Smaller clusters are outliers: their turn comes last.
     """
 
     max_clusters: int = 500

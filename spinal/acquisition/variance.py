@@ -36,10 +36,8 @@ class VarianceBALD(Acquisition):
     *different* points vary together, and the moments are those of each point alone. Near-duplicates
     are kept apart by chance instead, as in PowerBALD.
 
-    Parameters
-    ----------
-    power
-        Draw in proportion to the score to this power, see `Ranked`; None: the ``b`` highest.
+    Args:
+        power: Draw in proportion to the score to this power, see `Ranked`; None: the ``b`` highest.
     """
 
     power: float | None = None

@@ -134,6 +134,7 @@ class Circuit(nn.Module):
             masks: draw this many sets of dropped variables. Set k is the same for every point: one
                 sample of the model, as BALD and BatchBALD need it.
             dropout: the rate for ``masks``; `leaf_dropout` unless given.
+            generator: draws the masks.
 
         Returns:
             ``[N, C]``, or ``[N, masks, C]``.
@@ -241,6 +242,7 @@ class Circuit(nn.Module):
             n: how many.
             given: ``[D]`` or ``[n, D]``; what is known. NaN entries are drawn.
             classes: a class, or ``[n]`` of them; drawn as well if not given.
+            generator: draws the points.
             return_classes: also return the classes ``[n]``.
 
         Returns:

@@ -225,9 +225,10 @@ class NormalLeaves(nn.Module):
         return first.unflatten(0, self.cells), second.unflatten(0, self.cells)
 
     def fill(self, z: Tensor, component: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Complete ``z [N, D]`` from the component that each region was given.
+        """Complete ``z`` from the component that each region was given.
 
         Args:
+            z: ``[N, D]``; what is NaN is filled.
             component: ``[A, B, N]``, -1 where a region has no say. Every variable must belong to
                 exactly one region that has, for every point.
             noise: ``[N, D]`` standard normal, to draw from the leaves; without, their modes.

@@ -22,7 +22,6 @@ where :math:`u` depends on the labels alone, and is computed once for all steps.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spinal.circuits.circuit import Circuit, Evaluated, draw_kept
+from spinal.circuits.early_stopping import EarlyStopping
 from spinal.errors import SpinalError
 
 
@@ -100,8 +100,10 @@ def fit(
     """Train ``circuit`` in place, from where it stands.
 
     Args:
+        circuit: what is trained.
         z: features ``[N, D]``; NaN is missing.
         y: classes ``[N]``.
+        settings: how; the defaults of `FitSettings` unless given.
         weights: how much each point counts, ``[N]``.
         validation: features and classes; the parameters that were best on them are kept.
         seed: of the batches and the dropped variables.
@@ -121,7 +123,8 @@ def fit(
         steps = settings.epochs * math.ceil(n / size)
     by_em = settings.optimiser == "em"
     update = (_em_update if by_em else _adam_update)(circuit, points, settings, steps)
-    report, watch = FitReport(), _Watch(settings)
+    report = FitReport()
+    stopping = EarlyStopping(settings.patience, settings.tolerance)
 
     batches = _batches(n, size, generator)
     for step in range(steps):
@@ -140,10 +143,11 @@ def fit(
                 report.validation_losses.append(value)
             else:
                 value = sum(report.losses[-settings.check_every :]) / settings.check_every
-            if watch.is_enough(value, circuit, keep_best=held_out_loss is not None):
+            is_held_out = held_out_loss is not None
+            if stopping.should_stop(value, step + 1, circuit, keep_weights=is_held_out):
                 report.stopped_early = True
                 break
-    watch.restore(circuit)
+    stopping.restore(circuit)
     return report
 
 
@@ -271,28 +275,6 @@ def _em_step(circuit: Circuit, points: _Points, keep: Tensor | None, step: float
         prior = (1 - step) * theta.log_prior.exp() + step * in_class / in_class.sum()
         circuit.set_prior(prior)
     return -float(likelihood.detach()) / float(weights.sum()) / circuit.features
-
-
-class _Watch:
-    """Remembers the best loss (and the parameters there), and says when to stop."""
-
-    def __init__(self, settings: FitSettings) -> None:
-        self.settings = settings
-        self.best, self.without = math.inf, 0
-        self.state: dict[str, Tensor] | None = None
-
-    def is_enough(self, value: float, circuit: Circuit, *, keep_best: bool) -> bool:
-        if value < self.best - self.settings.tolerance:
-            self.best, self.without = value, 0
-            if keep_best:
-                self.state = copy.deepcopy(circuit.state_dict())
-        else:
-            self.without += 1
-        return self.settings.patience is not None and self.without >= self.settings.patience
-
-    def restore(self, circuit: Circuit) -> None:
-        if self.state is not None:
-            circuit.load_state_dict(self.state)
 
 
 def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:

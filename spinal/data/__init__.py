@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from spinal.data.datasets import (
         Dataset,
         DatasetRow,
-        dataset_names,
         list_datasets,
         load_dataset,
     )
     from spinal.data.folders import load_csv, load_folder
     from spinal.data.images import ImageFiles
+    from spinal.data.names import dataset_name, dataset_names
     from spinal.data.points import (
         UNLABELLED,
         ArrayPoints,
@@ -39,6 +39,7 @@ __all__ = [
     "Skipped",
     "Splits",
     "as_points",
+    "dataset_name",
     "dataset_names",
     "from_arrays",
     "iter_batches",
@@ -61,7 +62,8 @@ _HOMES = {
     "Skipped": "spinal.data.points",
     "Splits": "spinal.data.splits",
     "as_points": "spinal.data.points",
-    "dataset_names": "spinal.data.datasets",
+    "dataset_name": "spinal.data.names",
+    "dataset_names": "spinal.data.names",
     "from_arrays": "spinal.data.points",
     "iter_batches": "spinal.data.points",
     "list_datasets": "spinal.data.datasets",

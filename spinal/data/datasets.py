@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,12 +12,12 @@ from sklearn.datasets import load_digits
 
 from spinal.data.download import download as fetch
 from spinal.data.formats import Part
+from spinal.data.names import BUILT_IN, dataset_name, dataset_names
 from spinal.data.published import DIGITS, PUBLISHED, Published
 from spinal.data.search import Found, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
-from spinal.errors import DataError, FileFormatError
+from spinal.errors import DataError, FileFormatError, suggestion
 
-BUILT_IN = "digits"
 DIGITS_TEST = 500  # 50 of each class
 
 
@@ -26,18 +25,13 @@ DIGITS_TEST = 500  # 50 of each class
 class Dataset:
     """Images with labels, in the predefined training and test parts.
 
-    Attributes
-    ----------
-    train_images, test_images
-        uint8 arrays [N, H, W, C], some of them memory-mapped: read them in batches.
-    train_labels, test_labels
-        int64 arrays [N], indices into ``classes``.
-    classes
-        Names of the classes.
-    source
-        Where it was found.
-    extras
-        Other arrays [N] of its files, by name, such as ``test_certain``.
+    Attributes:
+        train_images, test_images: uint8 arrays [N, H, W, C], some of them memory-mapped: read them
+            in batches.
+        train_labels, test_labels: int64 arrays [N], indices into ``classes``.
+        classes: Names of the classes.
+        source: Where it was found.
+        extras: Other arrays [N] of its files, by name, such as ``test_certain``.
     """
 
     name: str
@@ -76,11 +70,6 @@ class DatasetRow:
     problem: str = ""
 
 
-def dataset_names() -> tuple[str, ...]:
-    """Names that `load_dataset` knows, the default one first."""
-    return (BUILT_IN, *PUBLISHED)
-
-
 def load_dataset(
     name: str = BUILT_IN, data_dir: str | Path | None = None, download: bool = True
 ) -> Dataset:
@@ -91,23 +80,19 @@ def load_dataset(
     downloaded into the first of these that is named, or else into the cache. Files are checked in
     full before use.
 
-    Parameters
-    ----------
-    name
-        "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn".
-    data_dir
-        Where to look first.
-    download
-        Whether to download what was not found.
+    Args:
+        name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
+            see `dataset_name`.
+        data_dir: Where to look first.
+        download: Whether to download what was not found.
 
-    Raises
-    ------
-    DataError
-        If the name is unknown, or the dataset is not there and cannot be downloaded.
-    FileFormatError
-        If a file is truncated, corrupt, or not what its name says.
+    Raises:
+        DataError: If the name is unknown, or the dataset is not there and cannot be downloaded.
+        FileFormatError: If a file is truncated, corrupt, or not what its name says.
     """
-    name = _known_name(name)
+    name = dataset_name(name)
+    if name not in dataset_names():
+        raise DataError(f"no dataset {name!r}: {suggestion(name.lower(), dataset_names())}")
     if name == BUILT_IN:
         return _load_digits()
     entry = PUBLISHED[name]
@@ -186,16 +171,6 @@ def _row(entry: Published, data_dir: str | Path | None) -> DatasetRow:
         folder=str(found.folder),
         problem="; ".join(found.wrong_sizes()),
     )
-
-
-def _known_name(name: str) -> str:
-    plain = name.lower().replace("_", "-")
-    plain = {"fashionmnist": "fashion-mnist", "cifar10": "cifar-10"}.get(plain, plain)
-    if plain in dataset_names():
-        return plain
-    close = difflib.get_close_matches(plain, dataset_names(), n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(dataset_names())}"
-    raise DataError(f"no dataset {name!r}: {hint}")
 
 
 def _check_part(entry: Published, part: Part, shape: tuple[int, ...], where: str) -> None:

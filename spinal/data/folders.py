@@ -22,15 +22,12 @@ def load_folder(
     Sub-folders are searched to any depth. Hidden files and folders are passed over, symbolic links
     are followed, and the order is that of the sorted paths, the same on every machine.
 
-    Parameters
-    ----------
-    folder
-        Where the images are. Empty sub-folders are classes too, of which there is no example yet.
-    size
-        (H, W) of every image after scaling; one number for squares.
-    options
-        As for `ImageFiles`: ``channels``, ``fit``, ``check``, ``cache``, ``threads`` and
-        ``max_pixels``.
+    Args:
+        folder: Where the images are. Empty sub-folders are classes too, of which there is no
+            example yet.
+        size: (H, W) of every image after scaling; one number for squares.
+        options: As for `ImageFiles`: ``channels``, ``fit``, ``check``, ``cache``, ``threads`` and
+            ``max_pixels``.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -115,39 +115,25 @@ class ImageFiles:
 
     Files that cannot be read get no index; they are listed in ``skipped``.
 
-    Parameters
-    ----------
-    paths
-        The files, PNG, JPEG or WebP, in the order of their indices.
-    size
-        (H, W) of every image after scaling; one number for squares.
-    channels
-        3 for RGB, 1 for grey.
-    fit
-        How an image of another shape gets there: "crop" its longer side, "pad" its shorter side
-        with black, or "stretch".
-    check
-        How files are found to be unreadable, once, at the start: "pixels" decodes each one,
-        "header" looks only at its first bytes, and a batch with a file that is damaged further on
-        raises.
-    cache
-        Whether to keep decoded images in memory: a pool is read once a round. By default, if all of
-        them together take less than 1 GiB.
-    threads
-        How many to decode with; by default, as many as there are processors.
-    max_pixels
-        Larger images are refused before they are decoded.
+    Args:
+        paths: The files, PNG, JPEG or WebP, in the order of their indices.
+        size: (H, W) of every image after scaling; one number for squares.
+        channels: 3 for RGB, 1 for grey.
+        fit: How an image of another shape gets there: "crop" its longer side, "pad" its shorter
+            side with black, or "stretch".
+        check: How files are found to be unreadable, once, at the start: "pixels" decodes each one,
+            "header" looks only at its first bytes, and a batch with a file that is damaged further
+            on raises.
+        cache: Whether to keep decoded images in memory: a pool is read once a round. By default, if
+            all of them together take less than 1 GiB.
+        threads: How many to decode with; by default, as many as there are processors.
+        max_pixels: Larger images are refused before they are decoded.
 
-    Attributes
-    ----------
-    paths
-        The N files that can be read.
-    shape
-        (N, H, W, C).
-    kept
-        int64 array [N]: where each of them stood among the paths that were given.
-    skipped
-        The other files, and why.
+    Attributes:
+        paths: The N files that can be read.
+        shape: (N, H, W, C).
+        kept: int64 array [N]: where each of them stood among the paths that were given.
+        skipped: The other files, and why.
     """
 
     def __init__(

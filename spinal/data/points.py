@@ -38,11 +38,9 @@ class Points(Protocol):
 class ArrayPoints:
     """Points in one array, which may be memory-mapped: it is only read in batches.
 
-    Parameters
-    ----------
-    array
-        Images as uint8, [N, H, W, C] or [N, H, W] (one channel), or features, [N, D], of any
-        real type.
+    Args:
+        array: Images as uint8, [N, H, W, C] or [N, H, W] (one channel), or features, [N, D], of any
+            real type.
     """
 
     def __init__(self, array: NDArray) -> None:
@@ -97,16 +95,11 @@ class Skipped:
 class LabelledPoints:
     """Points, the class of each, and what was left out.
 
-    Attributes
-    ----------
-    points
-        N points.
-    labels
-        int64 array [N], indices into ``classes``; -1 where there is no label.
-    classes
-        Names of the classes; empty when nothing says what they are.
-    skipped
-        Files that could not be read. They have no index.
+    Attributes:
+        points: N points.
+        labels: int64 array [N], indices into ``classes``; -1 where there is no label.
+        classes: Names of the classes; empty when nothing says what they are.
+        skipped: Files that could not be read. They have no index.
     """
 
     points: Points

@@ -20,15 +20,12 @@ class Pool:
     An index is always a position in ``points``; it never changes its meaning. A call that is
     refused changes nothing.
 
-    Parameters
-    ----------
-    points
-        All points: images [N, H, W, C] or features [N, D]. They may hold more than the pool, such
-        as a validation set.
-    classes
-        Names of the classes, or how many there are.
-    members
-        Indices of the points that belong to the pool, labelled or to be labelled; all by default.
+    Args:
+        points: All points: images [N, H, W, C] or features [N, D]. They may hold more than the
+            pool, such as a validation set.
+        classes: Names of the classes, or how many there are.
+        members: Indices of the points that belong to the pool, labelled or to be labelled; all by
+            default.
     """
 
     def __init__(

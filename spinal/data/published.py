@@ -53,14 +53,10 @@ class Layout:
 class Published:
     """A dataset that others have published.
 
-    Attributes
-    ----------
-    image_shape
-        (H, W, C).
-    folders
-        Where its files may be inside a data folder; the first is where downloads go.
-    layouts
-        The forms in which it may be there, the best one first.
+    Attributes:
+        image_shape: (H, W, C).
+        folders: Where its files may be inside a data folder; the first is where downloads go.
+        layouts: The forms in which it may be there, the best one first.
     """
 
     name: str

@@ -118,30 +118,25 @@ def make_splits(
 ) -> Splits:
     """Split as the paper does: shuffle, pool, validation, and the initial set from what remains.
 
-    Parameters
-    ----------
-    n_train, n_test
-        How many points the predefined parts of the dataset have.
-    pool
-        Size of the pool; None for all points that are in neither of the other sets.
-    validation, initial
-        Sizes of the validation set and of the initial training set.
-    test
-        How many test points to use, drawn at random; None for all of them.
-    seed
-        The same seed and sizes give the same splits.
-    cap
-        Whether to shrink pool and validation set, in proportion, if there are too few points;
-        otherwise that is an error.
-    stratified
-        Whether the initial set takes classes in equal numbers; the paper, and the default here,
-        draw it plainly at random.
-    labels
-        int64 array [n_train], needed if ``stratified``.
+    Args:
+        n_train: How many points the predefined training part of the dataset has.
+        n_test: How many points its test part has.
+        pool: Size of the pool; None for all points that are in neither of the other sets.
+        validation: Size of the validation set.
+        initial: Size of the initial training set.
+        test: How many test points to use, drawn at random; None for all of them.
+        seed: The same seed and sizes give the same splits.
+        cap: Whether to shrink pool and validation set, in proportion, if there are too few points;
+            otherwise that is an error.
+        stratified: Whether the initial set takes classes in equal numbers; the paper, and the
+            default here, draw it plainly at random.
+        labels: int64 array [n_train], needed if ``stratified``.
 
-    Examples
-    --------
-    The paper's MNIST: ``make_splits(60_000, 10_000, pool=40_000, validation=5_000, initial=20)``.
+    Examples:
+        The paper's MNIST:
+
+        >>> make_splits(60_000, 10_000, pool=40_000, validation=5_000, initial=20).pool.shape
+        (40000,)
     """
     sizes = {"pool": pool or 0, "validation": validation, "initial": initial, "test": test or 0}
     for name, size in sizes.items():

@@ -20,14 +20,14 @@ import torch
 from numpy.typing import NDArray
 
 from spinal.circuits import Circuit, Recipe, train_circuit
-from spinal.data import dataset_names, load_dataset, make_splits
+from spinal.data import dataset_name, dataset_names, load_dataset, make_splits
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.grid import run_grid
 from spinal.experiments.measurements import Measurement, StepBar
 from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import CircuitProtocol, load_protocol
 from spinal.experiments.runs import Run
-from spinal.experiments.scales import Shelf
+from spinal.experiments.scales import ExperimentFiles
 from spinal.files import write_text
 from spinal.networks.network import derived_seed
 from spinal.settings import to_mapping
@@ -59,7 +59,7 @@ class FullLabels:
     circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
 
     def __post_init__(self) -> None:
-        if self.dataset not in dataset_names():
+        if dataset_name(self.dataset) not in dataset_names():
             hint = suggestion(self.dataset, dataset_names())
             raise SpinalError(f"{self.name}: no dataset {self.dataset!r}: {hint}")
         if not self.chosen or self.few < 1:
@@ -79,7 +79,7 @@ class FullLabels:
 
 
 #: The experiments that come with spinal, and any others in a TOML file.
-EXPERIMENTS = Shelf(FullLabels, "full", "experiment")
+EXPERIMENTS = ExperimentFiles(FullLabels, "full", "experiment")
 
 
 def run_experiment(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spinal.data import load_dataset
+from spinal.data import dataset_name, load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
@@ -83,7 +83,7 @@ def run_grid(
     """
     runs = [replace(run, out=run.out.resolve()) for run in runs]  # workers have other folders
     left = [run for run in runs if not _is_finished(run)]
-    datasets = {run.protocol.dataset for run in left}
+    datasets = {dataset_name(run.protocol.dataset) for run in left}
     failed: dict[str, str] = {}
     with make_engine(engine, workers, address) as chosen:
         loaded = {name: load_dataset(name, data_dir) for name in sorted(datasets)}

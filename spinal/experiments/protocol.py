@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 from spinal.circuits import RECIPES, Recipe
 from spinal.encoders import backbone_names, is_backbone
 from spinal.errors import SpinalError, suggestion
-from spinal.experiments.scales import Shelf
+from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.scales import tomllib as tomllib
 from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
 from spinal.settings import from_mapping, to_mapping
@@ -153,27 +154,27 @@ class Protocol(Trained):
         return to_mapping(self)
 
 
-_SHELF = Shelf(Protocol, "protocols", "protocol")
+_FILES = ExperimentFiles(Protocol, "protocols", "protocol")
 
 
 def protocol_names() -> list[str]:
     """The protocols that come with spinal."""
-    return _SHELF.names()
+    return _FILES.names()
 
 
-def load_protocol(name_or_path: str | Path) -> Protocol:
-    """A protocol that comes with spinal, by name, or any TOML file; see `Shelf.load`."""
-    return _SHELF.load(name_or_path)
+def load_protocol(name_or_path: str | Path, changes: Sequence[str] = ()) -> Protocol:
+    """A protocol that comes with spinal, by name, or any TOML file; see `ExperimentFiles.load`."""
+    return _FILES.load(name_or_path, changes)
 
 
 def scale_names(name_or_path: str | Path) -> list[str]:
     """The scales that a protocol comes at."""
-    return _SHELF.scales(name_or_path)
+    return _FILES.scales(name_or_path)
 
 
 def protocol_text(name: str) -> str:
     """The TOML file of a protocol that comes with spinal: to be copied and edited."""
-    return _SHELF.text(name)
+    return _FILES.text(name)
 
 
 def shortened(protocol: Protocol, rounds: int | None) -> Protocol:

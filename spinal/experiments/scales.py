@@ -1,13 +1,15 @@
 """Experiments as TOML files in which every key is checked, each at several scales.
 
 A file may have scales: tables of what differs from the rest of it, ``[scale.paper]`` and so on,
-which ``name@paper`` chooses. Without one, the scale is `DEFAULT_SCALE`.
+which ``name@paper`` chooses. Without one, the scale is `DEFAULT_SCALE`. Single keys can be changed
+as a file is loaded, as by ``--set`` on the command line.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -23,10 +25,12 @@ else:
 #: Settings that train, at full size. It needs no table where it is what the file says anyway.
 DEFAULT_SCALE = "tuned"
 
+_WORD = re.compile(r"[A-Za-z][\w.:@/-]*")
+
 T = TypeVar("T")
 
 
-class Shelf(Generic[T]):
+class ExperimentFiles(Generic[T]):
     """The files of one kind of experiment: those that come with spinal, and any others.
 
     Args:
@@ -48,8 +52,14 @@ class Shelf(Generic[T]):
         """The file of one that comes with spinal: to be copied and edited."""
         return (self.folder / f"{name}.toml").read_text("utf-8")
 
-    def load(self, name_or_path: str | Path) -> T:
-        """One that comes with spinal, by name, or any TOML file; ``@`` and a scale may follow.
+    def load(self, name_or_path: str | Path, changes: Iterable[str] = ()) -> T:
+        """Load an experiment that comes with spinal, by name, or any TOML file.
+
+        Args:
+            name_or_path: ``@`` and a scale may follow.
+            changes: ``KEY=VALUE`` in the place of what the file says, such as
+                ``network.width=0.5``; a key may be dotted, a value is TOML. They change neither the
+                name nor the folder of the runs: ``name=wide`` does.
 
         Raises:
             SpinalError: if there is none, or something in it is wrong; it says what, and what may
@@ -62,7 +72,11 @@ class Shelf(Generic[T]):
             raise SpinalError(f"{where}: no scale {scale!r}: {suggestion(scale, scales)}")
         # Every scale is checked, whichever is wanted: a mistake in a file is found at its first
         # use.
-        return {each: self._at_scale(name, where, values, each) for each in scales}[scale]
+        loaded = {each: self._at_scale(name, where, values, each) for each in scales}
+        changed: dict[str, Any] = {}
+        for change in changes:
+            changed = merged(changed, _read_change(change))
+        return self._at_scale(name, where, values, scale, changed) if changed else loaded[scale]
 
     def scales(self, name_or_path: str | Path) -> list[str]:
         """The scales that one comes at; `DEFAULT_SCALE` is always among them."""
@@ -89,15 +103,22 @@ class Shelf(Generic[T]):
         except tomllib.TOMLDecodeError as error:
             raise SpinalError(f"{where}: not a TOML file: {error}") from error
 
-    def _at_scale(self, name: str, where: str, values: Mapping[str, Any], scale: str) -> T:
-        common = {"name": name, **values}
-        common.pop("scale", None)
+    def _at_scale(
+        self,
+        name: str,
+        where: str,
+        values: Mapping[str, Any],
+        scale: str,
+        changed: Mapping[str, Any] | None = None,
+    ) -> T:
+        table = {"name": name, **values}
+        table.pop("scale", None)
+        if scale != DEFAULT_SCALE:
+            table["name"] = f"{name}@{scale}"
+            table["title"] = f"{table.get('title', name)} ({scale})"
+            where = f"{where}@{scale}"
         different = _scales(where, values)[scale]
-        if scale == DEFAULT_SCALE:
-            return from_mapping(self.kind, _merged(common, different), where)
-        named = {"name": f"{name}@{scale}", "title": f"{common.get('title', name)} ({scale})"}
-        merged = _merged({**common, **named}, different)
-        return from_mapping(self.kind, merged, f"{where}@{scale}")
+        return from_mapping(self.kind, merged(merged(table, different), changed or {}), where)
 
 
 def _split_scale(text: str) -> tuple[str, str]:
@@ -115,11 +136,29 @@ def _scales(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {DEFAULT_SCALE: {}, **scales}
 
 
-def _merged(values: Mapping[str, Any], different: Mapping[str, Any]) -> dict[str, Any]:
-    """``values``, with ``different`` taking their place, table by table."""
-    merged = dict(values)
+def merged(values: Mapping[str, Any], different: Mapping[str, Any]) -> dict[str, Any]:
+    """``values``, with ``different`` taking their place, table by table.
+
+    Keys with hyphens and with underscores are the same.
+    """
+    result = dict(values)
+    spellings = {key.replace("_", "-"): key for key in values}
     for key, value in different.items():
-        old = merged.get(key)
+        key = spellings.get(key.replace("_", "-"), key)
+        old = result.get(key)
         both_tables = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(old, value) if both_tables else value  # type: ignore[arg-type]
-    return merged
+        result[key] = merged(old, value) if both_tables else value  # type: ignore[arg-type]
+    return result
+
+
+def _read_change(text: str) -> dict[str, Any]:
+    """``KEY=VALUE`` as a table. A word needs no quotes, which a shell would take away."""
+    key, equals, value = text.partition("=")
+    if _WORD.fullmatch(value) and value not in ("true", "false", "inf", "nan"):
+        value = f'"{value}"'
+    try:
+        return tomllib.loads(f"{key}{equals}{value}")
+    except tomllib.TOMLDecodeError as error:
+        raise SpinalError(
+            f"{text!r} is not KEY=VALUE with a TOML value, such as network.width=0.5 ({error})"
+        ) from error

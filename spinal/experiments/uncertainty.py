@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from spinal import networks
 from spinal.acquisition.scores import bald, margin, max_entropy
-from spinal.data import dataset_names, load_dataset, make_splits
+from spinal.data import dataset_name, dataset_names, load_dataset, make_splits
 from spinal.data.points import as_points
 from spinal.data.splits import shuffled
 from spinal.errors import SpinalError, suggestion
@@ -31,7 +31,7 @@ from spinal.experiments.detection import detection, histogram
 from spinal.experiments.measurements import Measurement, StepBar
 from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Trained
-from spinal.experiments.scales import Shelf
+from spinal.experiments.scales import ExperimentFiles
 from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import SPN, Deterministic, Ensemble, FitContext, MCDropout, Posterior, View
@@ -77,8 +77,8 @@ class Pair(Trained):
 
     def __post_init__(self) -> None:
         for key, name, names in (
-            ("dataset", self.dataset, dataset_names()),
-            ("outside", self.outside, (*dataset_names(), PERMUTED)),
+            ("dataset", dataset_name(self.dataset), dataset_names()),
+            ("outside", dataset_name(self.outside), (*dataset_names(), PERMUTED)),
             ("network", self.network.name, NETWORKS),
         ):
             if name not in names:
@@ -109,7 +109,7 @@ class Pair(Trained):
 
 
 #: The pairs that come with spinal, and any others in a TOML file.
-PAIRS = Shelf(Pair, "pairs", "pair")
+PAIRS = ExperimentFiles(Pair, "pairs", "pair")
 
 
 def run_pairs(

@@ -7,7 +7,6 @@ an SPN. All weights come from ``seed``.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from spinal.errors import suggestion
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError, seeded
 
@@ -189,9 +189,7 @@ def build_network(
         NetworkError: if there is no such network, or it does not fit the points.
     """
     if name not in NETWORKS:
-        close = difflib.get_close_matches(name, NETWORKS, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise NetworkError(f"no network {name!r}: {hint}There are {', '.join(NETWORKS)}")
+        raise NetworkError(f"no network {name!r}: {suggestion(name, NETWORKS)}")
     try:
         return NETWORKS[name](input_shape, classes, width=width, seed=seed, **options)
     except TypeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from spinal.circuits.early_stopping import EarlyStopping
 from spinal.networks.augmentation import Augment, augment
 from spinal.networks.dropout import set_dropout
 from spinal.networks.evaluation import evaluating
@@ -126,9 +126,11 @@ def train(
     The same seed gives the same weights, and torch's global generators are left as they were.
 
     Args:
+        network: what is trained.
         points: images, uint8 ``[N, H, W, C]``, or features ``[N, D]``. If the network has not been
             standardised (`Preprocess.fit`), it is, with these.
         labels: classes ``[N]``; a class may be missing.
+        settings: how.
         validation: points and labels that the best weights are chosen by; see ``patience``.
         seed: of the first weights, the order of points, dropout and augmentation.
         start: ``scratch``, from new weights (see `Network.restart`), or ``continue``.
@@ -152,7 +154,7 @@ def train(
     steps = settings.steps(len(targets))
     batches = _batches(len(targets), settings.batch_size, generator)
     optimiser, schedule = _optimiser(network, settings, steps)
-    report, watch = TrainReport(), _Watch(settings.patience)
+    report, stopping = TrainReport(), EarlyStopping(settings.patience)
 
     with seeded(derived_seed(seed, 2), network.device), _deterministic():
         for step in range(1, steps + 1):
@@ -174,10 +176,11 @@ def train(
                 on_step(step, steps, report.losses[-1])
             if held is not None and (step % settings.check_every == 0 or step == steps):
                 report.validation_losses.append(_validation_loss(network, *held))
-                if watch.is_enough(report.validation_losses[-1], step, network):
+                if stopping.should_stop(report.validation_losses[-1], step, network):
                     report.stopped_early = True
                     break
-    report.best_step = watch.restore(network)
+    stopping.restore(network)
+    report.best_step = stopping.best_step
     network.eval()
     return report
 
@@ -278,27 +281,3 @@ def _validation_loss(network: Network, images: Tensor, targets: Tensor) -> float
         for x, y in zip(images.split(256), targets.split(256), strict=True):
             total += float(cross_entropy(network(network.to_input(x)), y, reduction="sum"))
     return total / len(targets)
-
-
-class _Watch:
-    """Remembers the lowest validation loss and the weights there, and says when to stop."""
-
-    def __init__(self, patience: int | None) -> None:
-        self.patience = patience
-        self.best, self.without = math.inf, 0
-        self.step: int | None = None
-        self.state: dict[str, Tensor] = {}
-
-    def is_enough(self, value: float, step: int, network: Network) -> bool:
-        if value < self.best:
-            self.best, self.without, self.step = value, 0, step
-            self.state = copy.deepcopy(network.state_dict())
-        else:
-            self.without += 1
-        return self.patience is not None and self.without >= self.patience
-
-    def restore(self, network: Network) -> int | None:
-        """Put the best weights back; the step that they are from."""
-        if self.step is not None:
-            network.load_state_dict(self.state)
-        return self.step

@@ -52,8 +52,9 @@ def wrap(
         features: a name from ``module.named_modules()``. None: the input of the last `nn.Linear`
             that is called, without the dropout before it.
         input_shape: of one point, as stored: (H, W, C) or (D,).
-        mean, std: by channel (in units of 0..1) or feature: what the module was trained with. If
-            None, the pool's.
+        mean: by channel (in units of 0..1) or feature, that the module was trained with. If None,
+            the pool's.
+        std: the same for the standard deviation.
         pretrained: training from scratch starts from the weights as they are now; False: from
             random ones.
 
@@ -62,11 +63,8 @@ def wrap(
     """
     parts = dict(module.named_modules())
     if features is not None and (features not in parts or features == ""):
-        names = [name for name in parts if name]
-        raise NetworkError(
-            f"no module {features!r}: {suggestion(features, names)} "
-            f"The modules are: {', '.join(names)}"
-        )
+        hint = suggestion(features, [name for name in parts if name])
+        raise NetworkError(f"no module {features!r}: {hint}")
     try:
         traced = trace(module, whole=[] if features is None else [parts[features]])
     except NetworkError as error:

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinal.data import Dataset, list_datasets, load_dataset, search
+from spinal.data import (
+    Dataset,
+    dataset_name,
+    dataset_names,
+    list_datasets,
+    load_dataset,
+    search,
+)
 from spinal.data.formats import parse_cifar_python
 from spinal.data.published import PUBLISHED
 from spinal.errors import DataError, FileFormatError, SpinalError
@@ -257,7 +264,11 @@ def test_a_file_of_the_wrong_size_is_listed_as_a_problem(put, tmp_path: Path) ->
 def test_names_are_forgiving_and_unknown_ones_are_not(put, tmp_path: Path) -> None:
     put("cifar-bin")
     assert load_dataset("CIFAR10", tmp_path).name == "cifar-10"
-    with pytest.raises(SpinalError, match="did you mean fashion-mnist"):
+    for spelling in ("cifar-10", "cifar10", "CIFAR 10", "Cifar_10"):
+        assert dataset_name(spelling) == "cifar-10"
+    assert [dataset_name(name) for name in dataset_names()] == list(dataset_names())
+    assert dataset_name("imagenet") == "imagenet"
+    with pytest.raises(SpinalError, match="did you mean 'fashion-mnist'"):
         load_dataset("fashon-mnist")
     with pytest.raises(SpinalError, match="there are digits, mnist"):
         load_dataset("imagenet")

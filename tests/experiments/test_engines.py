@@ -19,7 +19,7 @@ from spinal.data import load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments import Protocol, Run, make_runs, run_grid
 from spinal.experiments.engines import JoblibEngine, RayEngine, attempts, cluster, make_engine
-from spinal.experiments.engines.attempts import Deaths, attempt
+from spinal.experiments.engines.attempts import CrashCounter, attempt
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
 
 PROTOCOL = Protocol(
@@ -168,21 +168,21 @@ class Poison:
 def test_a_run_that_kills_its_workers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "MOST_DEATHS", 2)
+    monkeypatch.setattr(attempts, "MAX_CRASHES", 2)
     runs = grid(tmp_path)[:2]
     ended = list(JoblibEngine(2).execute(runs, {"digits": Poison()}))  # type: ignore[dict-item]
     assert [run for run, _ in ended] == runs
     assert all(message and "workers died 2 times in round 0" in message for _, message in ended)
 
 
-def test_deaths_in_other_rounds_are_forgiven(tmp_path: Path) -> None:
-    run, deaths = grid(tmp_path)[0], Deaths()
+def test_crashes_in_other_rounds_are_forgiven(tmp_path: Path) -> None:
+    run, crashes = grid(tmp_path)[0], CrashCounter()
     run.folder.mkdir(parents=True)
     for number in range(4):
         (run.folder / "rounds.jsonl").write_text("{}\n" * number)
-        assert deaths.count(run) is None
-        assert deaths.count(run) is None
-    assert "in round 3" in (deaths.count(run) or "")
+        assert crashes.count(run) is None
+        assert crashes.count(run) is None
+    assert "in round 3" in (crashes.count(run) or "")
 
 
 def test_unexpected_errors_are_kept_with_the_run(tmp_path: Path) -> None:

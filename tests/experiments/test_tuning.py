@@ -62,6 +62,9 @@ def test_the_paper_s_values() -> None:
     assert mnist.beside == mnist.dropouts == (0.25, 0.5)
     cifar10 = paper_values(load_protocol("cifar10-1k"), "network")
     assert (set(cifar10.learning_rates), cifar10.dropouts) == ({0.01, 0.001}, (0.25, 0.3, 0.5))
+    for spelling in ("cifar-10", "CIFAR_10"):
+        protocol = load_protocol("cifar10-1k", [f'dataset="{spelling}"'])
+        assert paper_values(protocol, "network") == cifar10
     fashion = paper_values(load_protocol("fashion-mnist-1k"), "network")
     assert (set(fashion.learning_rates), fashion.dropouts) == ({0.1, 0.001, 0.0005}, ())
     assert fashion.beside == (None,)  # as it is in the protocol

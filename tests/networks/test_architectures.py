@@ -111,7 +111,7 @@ def test_restarting_is_building_anew() -> None:
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
-    with pytest.raises(SpinalError, match=r"did you mean 'lenet'\?.*lenet, vgg, dense"):
+    with pytest.raises(SpinalError, match=r"did you mean 'lenet'\?"):
         build_network("lennet", (8, 8, 1), 3)
     with pytest.raises(NetworkError, match=r"lenet: .*'widht'"):
         build_network("lenet", (8, 8, 1), 3, widht=2)

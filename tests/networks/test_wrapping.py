@@ -181,5 +181,7 @@ def test_features_that_are_no_vector_are_refused() -> None:
 
 
 def test_an_unknown_part_gets_a_suggestion() -> None:
-    with pytest.raises(NetworkError, match=r"did you mean 'average'\?.*stem, layers, .*classify"):
+    with pytest.raises(NetworkError, match=r"did you mean 'average'\?"):
         wrap(residual(), "averag", (10, 9, 3))
+    with pytest.raises(NetworkError, match=r"there are stem, layers, .*classify"):
+        wrap(residual(), "nothing-like-it", (10, 9, 3))

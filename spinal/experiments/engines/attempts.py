@@ -15,8 +15,8 @@ Ended = tuple[Run, str | None]
 
 #: Seconds to wait for another process to let go of a run: one that was told to stop is leaving.
 WAIT = 10.0
-#: Deaths in the same round after which a run is given up.
-MOST_DEATHS = 3
+#: Crashes in the same round after which a run is given up.
+MAX_CRASHES = 3
 
 
 def attempt(run: Run, dataset: Dataset, wait: float = WAIT) -> str | None:
@@ -37,22 +37,22 @@ def attempt(run: Run, dataset: Dataset, wait: float = WAIT) -> str | None:
     return None
 
 
-class Deaths:
-    """Counts the workers that died, run by run and round by round.
+class CrashCounter:
+    """Counts the workers that died, by run and round.
 
-    A run whose worker died goes on elsewhere. If that happens again and again in the same round,
-    the run itself is what kills them.
+    A run whose worker died goes on in another one. If workers die again and again in the same
+    round, the run itself is the cause.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[Path, tuple[int, int]] = {}  # by folder: the round, and deaths in it
+        self._last: dict[Path, tuple[int, int]] = {}  # by folder: the round, and crashes in it
 
     def count(self, run: Run) -> str | None:
-        """One more death: None if the run shall go on, else why it shall not."""
+        """Count a crash of this run's worker: None if the run goes on, else why it does not."""
         number = len(run.rounds())
-        before, deaths = self._seen.get(run.folder, (number, 0))
-        deaths = deaths + 1 if before == number else 1
-        self._seen[run.folder] = number, deaths
-        if deaths < MOST_DEATHS:
+        last_round, crashes = self._last.get(run.folder, (number, 0))
+        crashes = crashes + 1 if last_round == number else 1
+        self._last[run.folder] = number, crashes
+        if crashes < MAX_CRASHES:
             return None
-        return f"workers died {deaths} times in round {number}: killed, or out of memory?"
+        return f"workers died {crashes} times in round {number}: killed, or out of memory?"

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spinal.data import Dataset
+from spinal.data import Dataset, dataset_name
 from spinal.errors import SpinalError
-from spinal.experiments.engines.attempts import WAIT, Deaths, Ended, attempt
+from spinal.experiments.engines.attempts import WAIT, CrashCounter, Ended, attempt
 from spinal.experiments.runs import Run
 
 #: Seconds to wait for the lock of a run whose worker died. The node's own system lets go of it at
@@ -56,7 +56,7 @@ class RayEngine:
             return self
         settings = {"num_cpus": self._wanted or None, "include_dashboard": False} if local else {}
         try:
-            _knock(self._address)
+            _check_reachable(self._address)
             ray.init(self._address, logging_level="error", log_to_driver=False, **settings)
         except (OSError, RuntimeError, ValueError) as error:
             raise SpinalError(
@@ -82,20 +82,21 @@ class RayEngine:
 
         Args:
             runs: that are to be executed.
-            datasets: by name, those that the protocols of the runs need.
+            datasets: by `dataset_name`, those that the protocols of the runs need.
         """
         ray = self._ray
         stored = {name: ray.put(dataset) for name, dataset in datasets.items()}
         # Ray's own retries would be silent, and without end for a run that kills its workers.
         task = ray.remote(num_cpus=1, max_retries=0)(_attempt)
-        waiting, deaths, died = deque(runs), Deaths(), set[Path]()
+        waiting, crashes, died = deque(runs), CrashCounter(), set[Path]()
         at_work: dict[Any, Run] = {}
         with _marked({run.out for run in runs}) as mark:
             while waiting or at_work:
                 while waiting and len(at_work) < self.workers:
                     run = waiting.popleft()
                     wait = LEASE if run.folder in died else WAIT
-                    job = task.remote(run, stored[run.protocol.dataset], wait, mark)
+                    dataset = stored[dataset_name(run.protocol.dataset)]
+                    job = task.remote(run, dataset, wait, mark)
                     at_work[job] = run
                 [job], _ = ray.wait(list(at_work), num_returns=1)
                 run = at_work.pop(job)
@@ -104,7 +105,7 @@ class RayEngine:
                 except ray.exceptions.RayTaskError as error:  # it did not even begin
                     message = f"Ray could not execute it: {error.cause or error}"
                 except ray.exceptions.RayError:
-                    message = deaths.count(run)
+                    message = crashes.count(run)
                     if message is None:
                         died.add(run.folder)
                         waiting.appendleft(run)
@@ -112,7 +113,7 @@ class RayEngine:
                 yield run, message
 
 
-def _knock(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Fail at once if nobody listens at ``[ray://]host:port``; Ray would try for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if host and port.isdigit():

@@ -11,8 +11,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 import joblib
 
-from spinal.data import Dataset
-from spinal.experiments.engines.attempts import Deaths, Ended, attempt
+from spinal.data import Dataset, dataset_name
+from spinal.experiments.engines.attempts import CrashCounter, Ended, attempt
 from spinal.experiments.runs import Run
 
 
@@ -39,14 +39,16 @@ class JoblibEngine:
 
         Args:
             runs: that are to be executed.
-            datasets: by name, those that the protocols of the runs need.
+            datasets: by `dataset_name`, those that the protocols of the runs need.
         """
-        left, deaths, least = dict(enumerate(runs)), Deaths(), 1
+        left, crashes, least = dict(enumerate(runs)), CrashCounter(), 1
         while left:
             processes = max(least, min(self.workers, len(left)))
             pool = joblib.Parallel(processes, batch_size=1, return_as="generator_unordered")
             tasks = [
-                joblib.delayed(_attempt)(i, run, datasets[run.protocol.dataset], os.getpid())
+                joblib.delayed(_attempt)(
+                    i, run, datasets[dataset_name(run.protocol.dataset)], os.getpid()
+                )
                 for i, run in left.items()
             ]
             try:
@@ -56,7 +58,7 @@ class JoblibEngine:
                 # A worker died; joblib has ended the others, too. The first runs were under way.
                 least = 2  # not in this process, which must not die
                 for i in list(left)[: self.workers]:
-                    message = deaths.count(left[i])
+                    message = crashes.count(left[i])
                     if message is not None:
                         yield left.pop(i), message
 

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 from typing import Protocol as Interface
 
+from spinal.data import dataset_name
 from spinal.errors import SpinalError
 from spinal.experiments.protocol import Protocol
 from spinal.experiments.tuning.trials import Outcome, Part, Setting
@@ -108,7 +109,7 @@ def paper_values(protocol: Protocol, part: Part) -> Values:
     """What the paper tried for a part of this protocol."""
     if part == "circuit":
         return CIRCUIT
-    vgg = VGG if protocol.dataset == "cifar10" else VGG_ELSEWHERE
+    vgg = VGG if dataset_name(protocol.dataset) == "cifar-10" else VGG_ELSEWHERE
     return {"lenet": LENET, "vgg": vgg, "dense": DENSE}[protocol.network.architecture]
 
 

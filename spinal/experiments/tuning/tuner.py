@@ -13,6 +13,7 @@ from spinal import __version__
 from spinal.data import load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments.protocol import Protocol
+from spinal.experiments.scales import merged
 from spinal.experiments.tuning.searches import Search, Tried, best_first
 from spinal.experiments.tuning.trials import (
     Outcome,
@@ -124,9 +125,9 @@ def tune(
     with open_trials(path, workers=workers, data_dir=data_dir) as trials:
         for part in (part for part in PARTS if part in parts):
             total = (1 + search.size(tuned, part)) * len(seeds)
-            bench = _Bench(tuned, part, labels, seeds, trials, total, on_step)
-            (own,) = bench.assess([{}])
-            tried = best_first([own, *search.run(tuned, part, bench.assess)])
+            assessor = _Assessor(tuned, part, labels, seeds, trials, total, on_step)
+            (own,) = assessor.assess([{}])
+            tried = best_first([own, *search.run(tuned, part, assessor.assess)])
             keys = dict.fromkeys(key for each in tried for key in each.setting)
             before = {k: v for k in keys if (v := _value(tuned, part, k)) is not None}
             done.append(TunedPart(part, search.describe(tuned, part), before, own, tried))
@@ -139,8 +140,8 @@ def default_labels(protocol: Protocol) -> int:
     return protocol.initial + protocol.batch * (protocol.rounds // 2)
 
 
-class _Bench:
-    """Tries settings of one part, each with all seeds, and tells how far it is."""
+class _Assessor:
+    """Tries settings of one part, each with all seeds, and reports each trial that is done."""
 
     def __init__(
         self,
@@ -157,15 +158,15 @@ class _Bench:
         self.done = 0
 
     def assess(self, settings: Sequence[Setting]) -> list[Tried]:
-        made = [
+        trials = [
             Trial(applied(self.protocol, self.part, setting), self.part, setting, self.labels, seed)
             for setting in settings
             for seed in self.seeds
         ]
-        outcomes = iter(self.trials.run(made, self._tell))
+        outcomes = iter(self.trials.run(trials, self._report))
         return [Tried(setting, [next(outcomes) for _ in self.seeds]) for setting in settings]
 
-    def _tell(self, trial: Trial, outcome: Outcome, is_new: bool) -> None:
+    def _report(self, trial: Trial, outcome: Outcome, is_new: bool) -> None:
         self.done += 1
         if self.on_step is not None:
             self.on_step(Step(self.part, self.done, self.total, trial, outcome, is_new))
@@ -181,9 +182,9 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
         rates = protocol.training().dropout
         if "dropout" in values and isinstance(rates, tuple):
             values["dropout"] = [*rates[:-2], *[values["dropout"]] * len(rates[-2:])]
-        training = _with(protocol.network.training, values)
+        training = merged(protocol.network.training, _nested(values))
         return replace(protocol, network=replace(protocol.network, training=training))
-    recipe = _with(protocol.circuit.recipe, setting)
+    recipe = merged(protocol.circuit.recipe, _nested(setting))
     return replace(protocol, circuit=replace(protocol.circuit, recipe=recipe))
 
 
@@ -196,13 +197,13 @@ def _value(protocol: Protocol, part: Part, key: str) -> float | None:
     return table.get(last)
 
 
-def _with(table: Mapping[str, Any], setting: Mapping[str, Any]) -> dict[str, Any]:
-    """A table with values put in, at keys that may lead into tables of it."""
-    made = {key.replace("_", "-"): value for key, value in table.items()}
+def _nested(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """``{"fit.learning-rate": 0.1}`` as tables: ``{"fit": {"learning-rate": 0.1}}``."""
+    tables: dict[str, Any] = {}
     for key, value in setting.items():
         outer, _, inner = key.partition(".")
-        made[outer] = _with(made.get(outer, {}), {inner: value}) if inner else value
-    return made
+        tables = merged(tables, {outer: _nested({inner: value}) if inner else value})
+    return tables
 
 
 def tuned_text(tuned: Tuned, command: str) -> str:

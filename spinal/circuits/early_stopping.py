@@ -1,0 +1,50 @@
+"""Early stopping: the weights at the lowest loss, and when to stop looking for a lower one."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+from torch import Tensor, nn
+
+
+class EarlyStopping:
+    """Keeps the best weights of a module that is trained, and says when to stop.
+
+    Args:
+        patience: stop after so many checks without a lower loss; never, if None.
+        tolerance: by how much a loss must be lower to count.
+
+    Attributes:
+        best_step: the step of the lowest loss; None before the first check.
+    """
+
+    def __init__(self, patience: int | None, tolerance: float = 0.0) -> None:
+        self.patience, self.tolerance = patience, tolerance
+        self.best_step: int | None = None
+        self._lowest, self._checks_since = math.inf, 0
+        self._weights: dict[str, Tensor] | None = None
+
+    def should_stop(
+        self, loss: float, step: int, module: nn.Module, *, keep_weights: bool = True
+    ) -> bool:
+        """Note the loss at a step; whether training should stop there.
+
+        Args:
+            loss: at this step.
+            step: which.
+            module: what is trained.
+            keep_weights: copy the weights if the loss is the lowest, for `restore`.
+        """
+        if loss < self._lowest - self.tolerance:
+            self._lowest, self._checks_since, self.best_step = loss, 0, step
+            if keep_weights:
+                self._weights = copy.deepcopy(module.state_dict())
+        else:
+            self._checks_since += 1
+        return self.patience is not None and self._checks_since >= self.patience
+
+    def restore(self, module: nn.Module) -> None:
+        """Give the module the weights of the lowest loss, if they were kept."""
+        if self._weights is not None:
+            module.load_state_dict(self._weights)

@@ -1,0 +1,29 @@
+"""Names of datasets: one spelling for each, whatever spelling is given."""
+
+from __future__ import annotations
+
+from spinal.data.published import PUBLISHED
+
+#: The dataset that needs no files.
+BUILT_IN = "digits"
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Names that `load_dataset` knows, the default one first."""
+    return (BUILT_IN, *PUBLISHED)
+
+
+def dataset_name(name: str) -> str:
+    """The usual spelling of a dataset's name; a name that is not known stays as it is.
+
+    Compare names by it: case, hyphens and underscores make no difference.
+
+    Examples:
+        >>> dataset_name("cifar10"), dataset_name("Fashion_MNIST"), dataset_name("imagenet")
+        ('cifar-10', 'fashion-mnist', 'imagenet')
+    """
+    return {_letters(usual): usual for usual in dataset_names()}.get(_letters(name), name)
+
+
+def _letters(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())
