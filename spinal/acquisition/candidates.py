@@ -29,6 +29,7 @@ class Candidates:
         features: Feature vectors, ``[N, D]``.
         labelled_features: Features ``[L, D]`` of the points that need not be asked again: labelled,
             or asked and not answered yet. L may be 0.
+        labelled_log_probs: What the model says of those points, ``[L, K, C]``; see ``log_probs``.
         moments: Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior,
             where they are known without samples.
         log_density: How usual each point is, ``log p(z)`` as ``[N]``.
@@ -43,6 +44,7 @@ class Candidates:
     moments: Tensor | None = None
     log_density: Tensor | None = None
     ids: Tensor | None = None
+    labelled_log_probs: Tensor | None = None
 
     def __len__(self) -> int:
         """N, the number of candidates."""
@@ -60,6 +62,11 @@ class Candidates:
         for name, array in self._rows():
             if len(array) != len(self):
                 raise DataError(f"{name} has {len(array)} rows where others have {len(self)}")
+        rows_L = {
+            len(a) for a in (self.labelled_features, self.labelled_log_probs) if a is not None
+        }
+        if len(rows_L) > 1:
+            raise DataError("labelled_features and labelled_log_probs are of different lengths")
         z, labelled = self.features, self.labelled_features
         if z is not None and labelled is not None and z.shape[1] != labelled.shape[1]:
             raise DataError(
@@ -82,7 +89,7 @@ class Candidates:
     def _rows(self) -> list[tuple[str, Tensor]]:
         """The arrays with one row for each candidate that are given."""
         arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return [(name, a) for name, a in arrays if a is not None and name != "labelled_features"]
+        return [(name, a) for name, a in arrays if a is not None and "labelled" not in name]
 
 
 def chunks(log_probs_N_K_C: Tensor) -> Iterable[Tensor]:
@@ -95,7 +102,7 @@ def _check_array(name: str, array: Tensor) -> None:
     """Refuse an array of the wrong kind, shape, or content."""
     if not isinstance(array, Tensor):
         raise DataError(f"{name} is a {type(array).__name__}; give a torch tensor")
-    axes = {"log_probs": 3, "moments": 3, "log_density": 1}.get(name, 2)
+    axes = {"log_probs": 3, "labelled_log_probs": 3, "moments": 3, "log_density": 1}.get(name, 2)
     if name == "ids":
         if array.ndim != 1 or array.is_floating_point() or array.is_complex():
             raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: whole numbers")
@@ -107,16 +114,16 @@ def _check_array(name: str, array: Tensor) -> None:
         raise DataError(
             f"{name} is {array.dtype} of shape {_shape(array)}; give {axes} {plural}, float"
         )
-    if name == "log_probs":
-        _check_log_probs(array)
+    if name.endswith("log_probs"):
+        _check_log_probs(name, array)
     elif array.numel() and not torch.stack(array.aminmax()).isfinite().all():  # without copies
         raise DataError(f"{name} holds NaN or infinite numbers")
 
 
-def _check_log_probs(log_probs_N_K_C: Tensor) -> None:
+def _check_log_probs(name: str, log_probs_N_K_C: Tensor) -> None:
     _, k, c = log_probs_N_K_C.shape
     if k < 1 or c < 1:
-        raise DataError(f"log_probs with {k} samples and {c} classes: give at least one each")
+        raise DataError(f"{name} with {k} samples and {c} classes: give at least one each")
     start = 0
     for part in chunks(log_probs_N_K_C):
         total_N_K = part.logsumexp(-1)
@@ -125,7 +132,7 @@ def _check_log_probs(log_probs_N_K_C: Tensor) -> None:
             i, j = (int(x) for x in wrong.nonzero()[0])
             total = float(total_N_K[i, j].exp())
             raise DataError(
-                f"log_probs at point {start + i}, sample {j}: probabilities sum to "
+                f"{name} at point {start + i}, sample {j}: probabilities sum to "
                 f"{total:.6g}, not 1. Give natural logs, such as logits.log_softmax(-1)"
             )
         start += len(part)

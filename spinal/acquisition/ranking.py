@@ -26,9 +26,9 @@ class Ranked(Acquisition):
             PowerBALD (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates,
             and chance takes most of them out at no price. :math:`\beta = 0` is random,
             :math:`\beta \to \infty` the ``b`` highest.
-        sharpness: Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1, less
-            probable classes count less: for large :math:`\gamma` every score ranks as the margin
-            does.
+        sharpness: Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1,
+            less probable classes count less: for large :math:`\gamma` every score ranks as the
+            margin does.
     """
 
     score: Score

@@ -9,9 +9,12 @@ from typing import Any
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.badge import BADGE
+from spinal.acquisition.bait import BAIT
 from spinal.acquisition.batchbald import BatchBALD
 from spinal.acquisition.density import DensityWeighted
+from spinal.acquisition.drop_query import DropQuery
 from spinal.acquisition.frank_wolfe import FrankWolfe
+from spinal.acquisition.herding import MaxHerding, UncertaintyHerding
 from spinal.acquisition.kcenter import KCenter
 from spinal.acquisition.ranking import Random, Ranked
 from spinal.acquisition.scores import (
@@ -45,6 +48,10 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
     "k-center": KCenter,
     "badge": BADGE,
     "typiclust": TypiClust,
+    "max-herding": MaxHerding,
+    "uncertainty-herding": UncertaintyHerding,
+    "bait": BAIT,
+    "drop-query": DropQuery,
 }
 
 

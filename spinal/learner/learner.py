@@ -350,12 +350,8 @@ class ActiveLearner:
             with self._timed("features"):
                 view = self._fitted().view(indices)
         if "log_probs" in needs:
-            seed = self._round_seed(_SAMPLES)
             with self._timed("scoring"):
-                if compare:
-                    arrays["log_probs"] = self.posterior.sample(view, seed=seed)
-                else:
-                    arrays["log_probs"] = self.posterior.predict(view, seed=seed).unsqueeze(1)
+                arrays["log_probs"] = self._log_probs(view, compare)
                 if "log_density" in self.posterior.provides:
                     density = self.posterior.log_density(view)
         if "log_density" in needs:
@@ -365,10 +361,20 @@ class ActiveLearner:
                 arrays["moments"] = self.posterior.moments(view)
         if "features" in needs:
             arrays["features"] = view.features
-        if "labelled_features" in needs:
-            known = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
-            arrays["labelled_features"] = self._fitted().view(known).features
+        if needs & {"labelled_features", "labelled_log_probs"}:
+            asked = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
+            labelled = self._fitted().view(asked)
+            arrays["labelled_features"] = labelled.features
+            if "labelled_log_probs" in needs:
+                arrays["labelled_log_probs"] = self._log_probs(labelled, compare)
         return Candidates(**arrays), None if density is None else density.numpy()
+
+    def _log_probs(self, view: View, compare: bool) -> Tensor:
+        """``log_probs_N_K_C`` for an acquisition function: samples if it is to compare them."""
+        seed = self._round_seed(_SAMPLES)
+        if compare:
+            return self.posterior.sample(view, seed=seed)
+        return self.posterior.predict(view, seed=seed).unsqueeze(1)
 
     def _draw_unlabelled(self, n: int, seed: int) -> View:
         """At most ``n`` points of the pool that have no label, drawn at random."""

@@ -39,6 +39,7 @@ def candidates(
         moments=draw(n, 2, c).square().to(dtype),
         log_density=10 * draw(n).to(dtype),
         ids=torch.randperm(10 * n, generator=generator)[:n],
+        labelled_log_probs=(2 * draw(3, k, c)).log_softmax(-1).to(dtype),
     )
 
 
@@ -121,6 +122,7 @@ def all_alike(n: int = 30) -> Candidates:
         one.moments.expand(n, -1, -1),
         one.log_density.expand(n),
         torch.arange(n),
+        one.labelled_log_probs,
     )
 
 

@@ -1,0 +1,116 @@
+"""What acquisition functions that cover the pool share: scale-free features, no repeats."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from spinal.acquisition.acquisition import Acquisition
+from spinal.acquisition.candidates import Candidates
+
+#: Numbers that are worked on at once.
+CHUNK = 1 << 22
+
+
+class Covering(Acquisition):
+    """An acquisition function that does not ask the same thing twice.
+
+    A candidate whose features are exactly those of a labelled point, or of another pick, tells
+    nothing new. It is asked only when nothing else is left. Of several equal candidates, chance
+    decides which one is considered.
+    """
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        assert candidates.features is not None
+        assert candidates.labelled_features is not None
+        order_N = torch.randperm(len(candidates), generator=generator)
+        new_N = first_occurrences(candidates.features, candidates.labelled_features, order_N)
+        distinct_M, repeated = order_N[new_N], order_N[~new_N]
+        if b < len(distinct_M):
+            return distinct_M[self._pick_distinct(candidates, distinct_M, b, generator)]
+        return torch.cat([distinct_M, repeated])[:b]
+
+    @abstractmethod
+    def _pick_distinct(
+        self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
+    ) -> Tensor:
+        """Choose among candidates that all differ.
+
+        Args:
+            candidates: All candidates, checked.
+            distinct_M: Positions of the candidates to choose from, in random order.
+            b: How many to choose, 0 < b < M.
+            generator: The source of chance.
+
+        Returns:
+            Indices ``[b]`` into ``distinct_M``.
+        """
+
+
+class UnitFeatures:
+    r"""Features about the centre of the pool, scaled to length 1.
+
+    Distances between them do not depend on the scale of the features, and are at most 2. A vector
+    at the centre itself stays 0. Rows are computed when they are needed: a copy of the pool is
+    never held.
+
+    Args:
+        features_N_D: The candidates' features.
+        positions_M: The rows that `blocks` and `rows` refer to.
+
+    Attributes:
+        dim: D.
+    """
+
+    def __init__(self, features_N_D: Tensor, positions_M: Tensor) -> None:
+        self._features, self._positions = features_N_D, positions_M
+        self._dtype = torch.promote_types(features_N_D.dtype, torch.float32)
+        self.dim = features_N_D.shape[1]
+        self._centre_D = features_N_D.mean(0, dtype=self._dtype)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def rows(self, indices: Tensor) -> Tensor:
+        """The unit vectors of some of the M rows."""
+        return self.scale(self._features[self._positions[indices].to(self._features.device)])
+
+    def blocks(self, width: int = 0) -> Iterator[Tensor]:
+        """All M rows in turn, so few at a time that ``width`` numbers for each are no burden."""
+        size = max(1, CHUNK // max(1, width, self.dim))
+        for indices in torch.arange(len(self)).split(size):
+            yield self.rows(indices)
+
+    def scale(self, features_B_D: Tensor) -> Tensor:
+        """Other features, about the same centre and scaled to length 1."""
+        return torch.nn.functional.normalize(features_B_D.to(self._dtype) - self._centre_D)
+
+
+def first_occurrences(features_N_D: Tensor, known_L_D: Tensor, order_N: Tensor) -> Tensor:
+    """Which of the rows, taken in this order, differ from all rows before and all known ones.
+
+    Args:
+        features_N_D: The rows.
+        known_L_D: Rows that come before all others.
+        order_N: A permutation of the N rows.
+
+    Returns:
+        Booleans ``[N]``, in the order of ``order_N``.
+    """
+    seen = set(_row_hashes(known_L_D.to(features_N_D.dtype)))
+    new = []
+    rows_at_once = max(1, CHUNK // max(1, features_N_D.shape[1]))
+    for part in order_N.split(rows_at_once):
+        for row_hash in _row_hashes(features_N_D[part.to(features_N_D.device)]):
+            new.append(row_hash not in seen)
+            seen.add(row_hash)
+    return torch.tensor(new, dtype=torch.bool)
+
+
+def _row_hashes(rows_B_D: Tensor) -> list[int]:
+    """A hash of each row: 64 bits, so that different rows of one pool never share theirs."""
+    positive_zeros = rows_B_D.cpu() + 0.0  # -0.0 equals 0.0, but its bytes do not
+    return [hash(row.tobytes()) for row in positive_zeros.numpy()]
