@@ -25,9 +25,10 @@ from spinal.errors import SpinalError, suggestion
 from spinal.experiments.grid import run_grid
 from spinal.experiments.measurements import Measurement, StepBar
 from spinal.experiments.metrics import evaluate
-from spinal.experiments.protocol import CircuitProtocol, load_protocol
+from spinal.experiments.protocol import load_protocol
 from spinal.experiments.runs import Run
 from spinal.experiments.scales import ExperimentFiles
+from spinal.experiments.tables import check_keys, circuit_recipe
 from spinal.files import write_text
 from spinal.networks.network import derived_seed
 from spinal.settings import to_mapping
@@ -47,7 +48,7 @@ class FullLabels:
         chosen: protocols whose runs are looked for, in this order; if there are none, those of the
             last are made.
         test: test points, drawn at random; None: all.
-        circuit: the SPN on pixels, but for its grid, which is that of the pixels.
+        circuit: ``preset`` and ``recipe`` of the SPN on pixels; its grid is that of the pixels.
     """
 
     name: str
@@ -56,7 +57,7 @@ class FullLabels:
     few: int = 1000
     chosen: tuple[str, ...] = ("mnist",)
     test: int | None = None
-    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+    circuit: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if dataset_name(self.dataset) not in dataset_names():
@@ -65,13 +66,14 @@ class FullLabels:
         if not self.chosen or self.few < 1:
             raise SpinalError(f"{self.name}: chosen names a protocol or more, few is 1 or more")
         # A mistake in a file is found before anything is trained.
+        check_keys(self.circuit, ("preset", "recipe"), f"{self.name}: circuit")
         self.recipe()
         for protocol in self.chosen:
             load_protocol(protocol)
 
     def recipe(self) -> Recipe:
         """The settings of the circuit."""
-        return self.circuit.settings(f"{self.name}: circuit")
+        return circuit_recipe(self.circuit, f"{self.name}: circuit")
 
     def to_mapping(self) -> dict[str, Any]:
         """As plain values, for TOML or JSON."""

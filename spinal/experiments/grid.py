@@ -24,8 +24,9 @@ def make_runs(
 ) -> list[Run]:
     """All combinations that make sense, seed by seed, so that comparisons fill up evenly.
 
-    The method ``all`` stands for all of them. Without acquisition functions, each method takes its
-    own. A method that has no choice (Random) occurs once.
+    The method ``all`` stands for all of them. Without acquisition functions, each method takes that
+    of the protocol, if it goes with it, or else its own. A method that has no choice (Random)
+    occurs once.
 
     Raises:
         SpinalError: for a method or an acquisition function that does not exist; for two
@@ -37,17 +38,10 @@ def make_runs(
     for seed in seeds:
         for protocol in protocols:
             for method in methods:
-                found = find_method(method)
-                names = list(acquisitions) or [found.acquisition]
-                if len(found.choices) == 1:
-                    names = [found.acquisition]
-                for name in names:
-                    if name not in found.choices:
-                        raise SpinalError(
-                            f"{method} does not go with {name!r}; it goes with "
-                            f"{', '.join(found.choices)}"
-                        )
-                    runs.append(Run(protocol, method, name, seed, out))
+                runs += [
+                    Run(protocol, method, name, seed, out)
+                    for name in _acquisitions(protocol, method, acquisitions)
+                ]
     unique = {run.folder: run for run in runs}
     for run in runs:
         if run != unique[run.folder]:
@@ -56,6 +50,22 @@ def make_runs(
                 "share a folder: rename one of the files"
             )
     return list(unique.values())
+
+
+def _acquisitions(protocol: Protocol, method: str, wanted: Sequence[str]) -> Sequence[str]:
+    """The acquisition functions that a method is run with."""
+    own, choices = find_method(method).acquisition, find_method(method).choices
+    if len(choices) == 1:
+        return [own]
+    if not wanted:
+        named = protocol.acquisition.get("name")
+        return [named if named in choices else own]
+    for name in wanted:
+        if name not in choices:
+            raise SpinalError(
+                f"{method} does not go with {name!r}; it goes with {', '.join(choices)}"
+            )
+    return wanted
 
 
 def run_grid(

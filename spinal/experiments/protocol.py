@@ -7,11 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spinal.circuits import RECIPES, Recipe
+from spinal.circuits import Recipe
 from spinal.encoders import backbone_names, is_backbone
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.scales import tomllib as tomllib
+from spinal.experiments.tables import (
+    acquisition_settings,
+    check_acquisitions,
+    check_posteriors,
+    circuit_recipe,
+    posterior_settings,
+    preset,
+)
 from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
 from spinal.settings import from_mapping, to_mapping
 
@@ -55,40 +63,16 @@ class NetworkProtocol:
 
     def settings(self, where: str) -> TrainSettings:
         """The preset, with what differs from it; ``where`` it stands, for messages."""
-        base = _preset(TRAINING, self.preset, f"{where}, preset")
+        base = preset(TRAINING, self.preset, f"{where}, preset")
         return from_mapping(TrainSettings, self.training, f"{where}.training", base)
 
 
-@dataclass(frozen=True)
-class CircuitProtocol:
-    """The sum-product network.
-
-    Attributes:
-        preset: the recipe to start from, of `spinal.circuits.RECIPES`.
-        recipe: what differs from it.
-        grid: on which the features lie; the smallest that fits, if not given.
-        masks: posterior samples by leaf dropout, for those who compare samples.
-        dropout: rate of those.
-    """
-
-    preset: str = "default"
-    recipe: dict[str, Any] = field(default_factory=dict)
-    grid: tuple[int, int] | None = None
-    masks: int = 20
-    dropout: float | None = None
-
-    def settings(self, where: str) -> Recipe:
-        """The preset, with what differs from it; ``where`` it stands, for messages."""
-        base = _preset(RECIPES, self.preset, f"{where}, preset")
-        return from_mapping(Recipe, self.recipe, f"{where}.recipe", base)
-
-
 class Trained:
-    """What names a network and a circuit, and how both are trained."""
+    """What names a network and settings of posteriors, and how both are trained."""
 
     name: str
     network: NetworkProtocol
-    circuit: CircuitProtocol
+    posterior: dict[str, Any]
 
     def training(self) -> TrainSettings:
         """The settings of the network's training."""
@@ -96,7 +80,11 @@ class Trained:
 
     def recipe(self) -> Recipe:
         """The settings of the circuit."""
-        return self.circuit.settings(f"{self.name}: circuit")
+        return circuit_recipe(self.posterior, f"{self.name}: posterior")
+
+    def posterior_settings(self, posterior: str) -> dict[str, Any]:
+        """What the table ``[posterior]`` says of the posterior of this name."""
+        return posterior_settings(self.posterior, posterior, f"{self.name}: posterior")
 
 
 @dataclass(frozen=True)
@@ -115,10 +103,12 @@ class Protocol(Trained):
         test: points of the predefined test set that accuracy is measured on; None: all.
         stratified: the same number of each class in the initial set.
         candidates: points of the pool that are assessed in a round; None: all.
-        samples: networks that MC Dropout draws, K; its own number, if None.
-        labellings: of a batch that BatchBALD draws, M; its own number, if None.
         paper: the table of the paper that stands beside the results, of `spinal.experiments.paper`.
-        network, circuit: see there.
+        network: the network and its training.
+        posterior: settings of posteriors; each takes those that it has. See
+            `spinal.experiments.tables`.
+        acquisition: settings of acquisition functions, likewise; ``name`` is the function for all
+            methods that it goes with.
     """
 
     name: str
@@ -132,11 +122,10 @@ class Protocol(Trained):
     test: int | None = None
     stratified: bool = False
     candidates: int | None = None
-    samples: int | None = None
-    labellings: int | None = None
     paper: str | None = None
     network: NetworkProtocol = field(default_factory=NetworkProtocol)
-    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+    posterior: dict[str, Any] = field(default_factory=dict)
+    acquisition: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.initial < 1 or self.batch < 1 or self.rounds < 0:
@@ -144,10 +133,14 @@ class Protocol(Trained):
         if self.network.architecture not in NETWORKS:
             hint = suggestion(self.network.name, [*NETWORKS, *backbone_names()])
             raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
-        # The presets and what differs from them are looked up now, so that a mistake in a file is
-        # found before anything is trained.
+        # A mistake in a file is found before anything is trained.
         self.training()
-        self.recipe()
+        check_posteriors(self.posterior, f"{self.name}: posterior")
+        check_acquisitions(self.acquisition, f"{self.name}: acquisition")
+
+    def acquisition_settings(self, acquisition: str) -> dict[str, Any]:
+        """What the table ``[acquisition]`` says of the function of this name."""
+        return acquisition_settings(self.acquisition, acquisition)
 
     def to_mapping(self) -> dict[str, Any]:
         """As plain values, for TOML or JSON."""
@@ -180,9 +173,3 @@ def protocol_text(name: str) -> str:
 def shortened(protocol: Protocol, rounds: int | None) -> Protocol:
     """The same protocol with fewer rounds, under the same name: the rounds it has are the same."""
     return protocol if rounds is None else replace(protocol, rounds=min(rounds, protocol.rounds))
-
-
-def _preset(table: dict[str, Any], name: str, where: str) -> Any:
-    if name not in table:
-        raise SpinalError(f"{where}: {name!r} is none of {', '.join(table)}")
-    return table[name]

@@ -197,7 +197,7 @@ def _learner(
         pool,
         (protocol.network.architecture, {"width": protocol.network.width}),
         run.method,
-        (run.acquisition, _acquisition_settings(run)),
+        (run.acquisition, protocol.acquisition_settings(run.acquisition)),
         run.seed,
         posterior=_posterior_settings(run),
         validation=validation,
@@ -216,24 +216,7 @@ def _learner(
 
 def _posterior_settings(run: Run) -> dict[str, Any]:
     """What the protocol says of the posterior that the method takes."""
-    protocol, kind = run.protocol, find_method(run.method).posterior
-    if kind == "spn":
-        circuit = protocol.circuit
-        return {
-            "recipe": protocol.recipe(), "grid": circuit.grid, "masks": circuit.masks,
-            "dropout": circuit.dropout,
-        }  # fmt: skip
-    if kind == "mc-dropout" and protocol.samples is not None:
-        return {"samples": protocol.samples}
-    return {}
-
-
-def _acquisition_settings(run: Run) -> dict[str, Any]:
-    """What the protocol says of the acquisition function."""
-    labellings = run.protocol.labellings
-    if run.acquisition == "batchbald" and labellings is not None:
-        return {"labellings": labellings}
-    return {}
+    return run.protocol.posterior_settings(find_method(run.method).posterior)
 
 
 def _splits(run: Run, dataset: Dataset) -> Splits:

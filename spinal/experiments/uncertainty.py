@@ -30,11 +30,13 @@ from spinal.errors import SpinalError, suggestion
 from spinal.experiments.detection import detection, histogram
 from spinal.experiments.measurements import Measurement, StepBar
 from spinal.experiments.metrics import evaluate
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Trained
+from spinal.experiments.protocol import NetworkProtocol, Trained
 from spinal.experiments.scales import ExperimentFiles
+from spinal.experiments.tables import check_posteriors
+from spinal.methods import find_method
 from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import SPN, Deterministic, Ensemble, FitContext, MCDropout, Posterior, View
+from spinal.posteriors import FitContext, Posterior, View, make_posterior
 from spinal.settings import to_mapping
 
 #: The methods that are compared: the paper's three, and deep ensembles, which it left out.
@@ -59,9 +61,8 @@ class Pair(Trained):
             pixel taken from another of them.
         labels: training points, drawn at random; None: all.
         test: points from inside and from outside, drawn at random; None: all of both.
-        samples: networks that MC Dropout draws, K.
-        members: networks of the ensemble.
-        network, circuit: as in a protocol. They are not retrained, nor stopped early.
+        network: as in a protocol. It is not retrained, nor stopped early.
+        posterior: as in a protocol.
     """
 
     name: str
@@ -70,10 +71,8 @@ class Pair(Trained):
     outside: str = PERMUTED
     labels: int | None = None
     test: int | None = None
-    samples: int = 100
-    members: int = 5
     network: NetworkProtocol = field(default_factory=NetworkProtocol)
-    circuit: CircuitProtocol = field(default_factory=CircuitProtocol)
+    posterior: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key, name, names in (
@@ -90,18 +89,12 @@ class Pair(Trained):
             )
         # A mistake in a file is found before anything is trained.
         self.training()
-        self.recipe()
+        check_posteriors(self.posterior, f"{self.name}: posterior")
 
-    def posterior(self, method: str) -> Posterior:
+    def make_posterior(self, method: str) -> Posterior:
         """The posterior of a method, to be fitted."""
-        if method == "spn-cnn":
-            circuit = self.circuit
-            return SPN(self.recipe(), circuit.grid)
-        if method == "mc-dropout":
-            return MCDropout(self.samples)
-        if method == "ensemble":
-            return Ensemble(self.members, self.training())
-        return Deterministic()
+        name = find_method(method).posterior
+        return make_posterior(name, **self.posterior_settings(name))
 
     def to_mapping(self) -> dict[str, Any]:
         """As plain values, for TOML or JSON."""
@@ -204,7 +197,7 @@ class _Setting:
         return View(self.network, as_points(images), np.arange(len(images)), features)
 
     def _measure(self, method: str) -> dict[str, Any]:
-        posterior, seed = self.pair.posterior(method), self.measurement.seed
+        posterior, seed = self.pair.make_posterior(method), self.measurement.seed
         start = time.perf_counter()
         context = FitContext(
             self.classes,

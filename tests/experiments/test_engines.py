@@ -20,12 +20,12 @@ from spinal.errors import SpinalError
 from spinal.experiments import Protocol, Run, make_runs, run_grid
 from spinal.experiments.engines import JoblibEngine, RayEngine, attempts, cluster, make_engine
 from spinal.experiments.engines.attempts import CrashCounter, attempt
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.protocol import NetworkProtocol
 
 PROTOCOL = Protocol(
     "tiny", "Tiny", initial=10, batch=5, rounds=6, pool=60, test=50,
     network=NetworkProtocol(width=0.25, training={"min-steps": 40, "max-steps": 40}),
-    circuit=CircuitProtocol(recipe={"sums": [4, 4], "fit": {"steps": 40}}),
+    posterior={"recipe": {"sums": [4, 4], "fit": {"steps": 40}}},
 )  # fmt: skip
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

@@ -92,7 +92,7 @@ def test_scales_of_a_file(tmp_path: Path) -> None:
         ("bacth = 5", "unknown key 'bacth': did you mean 'batch'"),
         ("[network]\nwidht = 2", "did you mean 'width'"),
         ("[network.training]\nlearning_rat = 1", "did you mean 'learning-rate'"),
-        ("[circuit.recipe.fit]\nstep = 1", "did you mean 'steps'"),
+        ("[posterior.recipe.fit]\nstep = 1", "did you mean 'steps'"),
         ("rounds = 'ten'", "'ten' is not of type int"),
         ("rounds = true", "is not of type int"),
         ("[network]\nretrain = 'never'", "'never' is none of 'scratch', 'continue'"),
@@ -112,7 +112,7 @@ def test_a_copied_protocol_can_be_edited(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         protocol_text("digits").replace("batch = 10", "batch = 7")
-        + "\n[circuit.recipe]\nscale = 2\n\n[network.training]\nmax-steps = 4000\n"
+        + "\n[posterior.recipe]\nscale = 2\n\n[network.training]\nmax-steps = 4000\n"
     )
     mine = load_protocol(path)
     assert (mine.name, mine.batch, mine.recipe().scale) == ("mine", 7, 2.0)

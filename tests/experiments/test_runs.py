@@ -21,13 +21,13 @@ from spinal.errors import SpinalError
 from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
 from spinal.experiments.asked import Asked
 from spinal.experiments.metrics import calibration_error, evaluate, pack, reliability, unpack
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.protocol import NetworkProtocol
 from spinal.experiments.runs import RunBusyError
 
 PROTOCOL = Protocol(
     "tiny", "Tiny", initial=10, batch=5, rounds=3, pool=60, test=50,
     network=NetworkProtocol(width=0.25, training={"min-steps": 20, "max-steps": 20}),
-    circuit=CircuitProtocol(recipe={"sums": [4, 4], "fit": {"steps": 20}}),
+    posterior={"recipe": {"sums": [4, 4], "fit": {"steps": 20}}},
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from spinal import ActiveLearner, Pool, load_dataset
 from spinal.data import make_splits
 from spinal.errors import SpinalError
 from spinal.experiments import Protocol, load_protocol, protocol_names
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol
+from spinal.experiments.protocol import NetworkProtocol
 from spinal.experiments.tuning import (
     OptunaSearch,
     PaperSearch,
@@ -34,7 +34,7 @@ from spinal.tune_command import tune as command
 PROTOCOL = Protocol(
     "tiny", initial=20, batch=10, rounds=4, pool=200, validation=100,
     network=NetworkProtocol(width=0.25, training={"min_steps": 30, "max_steps": 30}),
-    circuit=CircuitProtocol(recipe={"sums": [4, 4], "fit": {"steps": 20}}),
+    posterior={"recipe": {"sums": [4, 4], "fit": {"steps": 20}}},
 )  # fmt: skip
 FEW = PaperSearch(learning_rates=(0.001, 0.02), dropouts=(0.05, 0.5))
 

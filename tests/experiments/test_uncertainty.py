@@ -26,14 +26,14 @@ TINY = """
 title = "Tiny & small"
 labels = 150
 test = 100
-samples = 3
-members = 2
 
 [network]
 width = 0.25
 training = { epochs = 10, min-steps = 1 }
 
-[circuit]
+[posterior]
+samples = 3
+members = 2
 recipe = { leaves = 4, sums = [4, 4, 4, 4], balance = 0, fit = { steps = 20 } }
 """
 
@@ -121,7 +121,7 @@ def test_what_is_finished_is_not_done_again(
 def test_what_was_stopped_goes_on_to_the_same_end(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Pair.posterior
+    original = Pair.make_posterior
 
     def killed(self: Pair, method: str) -> Any:
         if method == METHODS[1]:
@@ -129,11 +129,11 @@ def test_what_was_stopped_goes_on_to_the_same_end(
         return original(self, method)
 
     pair = load(tmp_path)
-    monkeypatch.setattr(Pair, "posterior", killed)
+    monkeypatch.setattr(Pair, "make_posterior", killed)
     with pytest.raises(KeyboardInterrupt):
         run_pairs([pair], [0], tmp_path)
     assert list(parts(tmp_path)) == [METHODS[0]]
-    monkeypatch.setattr(Pair, "posterior", original)
+    monkeypatch.setattr(Pair, "make_posterior", original)
     monkeypatch.setattr("spinal.experiments.uncertainty.networks.train", None)  # it was kept
     run_pairs([replace(pair, members=2)], [0], tmp_path)
     expected, found = parts(out), parts(tmp_path)
@@ -144,7 +144,7 @@ def test_what_was_stopped_goes_on_to_the_same_end(
 
 def test_other_settings_do_not_mix(out: Path, tmp_path: Path) -> None:
     (out / "tiny" / "seed-0" / "parts.jsonl").rename(out / "kept")
-    with pytest.raises(SpinalError, match=r"other settings \(samples\)"):
+    with pytest.raises(SpinalError, match=r"other settings \(posterior"):
         run_pairs([load(tmp_path, TINY.replace("samples = 3", "samples = 4"))], [0], out)
     (out / "kept").rename(out / "tiny" / "seed-0" / "parts.jsonl")
 
@@ -189,7 +189,7 @@ def test_shipped_pairs_load(name: str) -> None:
         ('network = { name = "vg" }', "did you mean 'vgg'"),
         ("network = { training = { rate = 1 } }", "unknown key 'rate'"),
         ("network = { early-stopping = true }", "leave out early-stopping"),
-        ("circuit = { recipe = { sums = 3 } }", "sums"),
+        ("posterior = { recipe = { sums = 3 } }", "sums"),
         ("scale = { cpu = { label = 1 } }", "did you mean 'labels'"),
     ],
 )

@@ -31,13 +31,13 @@ from spinal.experiments.protocol import Protocol
 from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.networks import compute_features
-from spinal.posteriors import SPN, Deterministic, FitContext, Posterior, View
+from spinal.posteriors import Deterministic, FitContext, Posterior, View, make_posterior
 from spinal.settings import from_mapping, to_mapping
 
 #: What is tuned: the training of the network, or the recipe of the circuit on its features.
 Part = Literal["network", "circuit"]
 
-#: Values by their keys in the protocol's ``[network.training]`` or ``[circuit.recipe]``; a dot
+#: Values by their keys in the protocol's ``[network.training]`` or ``[posterior.recipe]``; a dot
 #: leads into a table of it, as in ``fit.learning-rate``.
 Setting = dict[str, float]
 
@@ -75,7 +75,10 @@ class Trial:
         decisive |= {"part": self.part, "labels": self.labels, "seed": self.seed}
         decisive |= {"network": to_mapping(network), "training": to_mapping(protocol.training())}
         if self.part == "circuit":
-            decisive |= {"recipe": to_mapping(protocol.recipe()), "grid": protocol.circuit.grid}
+            decisive |= {
+                "recipe": to_mapping(protocol.recipe()),
+                "grid": protocol.posterior.get("grid"),
+            }
         text = json.dumps(decisive, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -99,11 +102,11 @@ def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     # One thread: the same sums in the same order, however many trials share the machine.
     torch.set_num_threads(1)
     protocol = trial.protocol
-    plain = replace(protocol, circuit=type(protocol.circuit)()).to_mapping()
+    plain = replace(protocol, posterior={}).to_mapping()
     trained = _trained(json.dumps(plain), trial.labels, trial.seed, data_dir)
     posterior: Posterior = Deterministic()
     if trial.part == "circuit":
-        posterior = SPN(protocol.recipe(), protocol.circuit.grid)
+        posterior = make_posterior("spn", **protocol.posterior_settings("spn"))
     context = FitContext(trained.classes, trial.seed, protocol.training())
     posterior.fit(trained.labelled, trained.labels, context)
     log_probs_N_C, truth_N = posterior.predict(trained.held).double().numpy(), trained.held_labels
@@ -129,7 +132,8 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
 
     Args:
         protocol: as JSON.
-        labels, seed: see `Trial`.
+        labels: see `Trial`.
+        seed: see `Trial`.
         data_dir: where datasets are kept.
     """
     p = from_mapping(Protocol, json.loads(protocol), "protocol")

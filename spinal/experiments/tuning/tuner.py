@@ -184,8 +184,8 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
             values["dropout"] = [*rates[:-2], *[values["dropout"]] * len(rates[-2:])]
         training = merged(protocol.network.training, _nested(values))
         return replace(protocol, network=replace(protocol.network, training=training))
-    recipe = merged(protocol.circuit.recipe, _nested(setting))
-    return replace(protocol, circuit=replace(protocol.circuit, recipe=recipe))
+    recipe = merged(protocol.posterior.get("recipe", {}), _nested(setting))
+    return replace(protocol, posterior={**protocol.posterior, "recipe": recipe})
 
 
 def _value(protocol: Protocol, part: Part, key: str) -> float | None:

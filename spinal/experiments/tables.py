@@ -1,0 +1,106 @@
+"""The tables ``[posterior]`` and ``[acquisition]`` of a protocol, checked key by key.
+
+A protocol is run with several methods. So its tables hold settings of all posteriors and of all
+acquisition functions, and each takes those that it has::
+
+    [posterior]
+    preset = "paper"            # the recipe of the SPN to start from
+    recipe = { leaves = 8 }     # what differs from it
+    masks = 20                  # of the SPN
+    samples = 50                # of MC Dropout
+
+    [acquisition]
+    name = "max-entropy"        # for all methods that it goes with
+    labellings = 1000           # of BatchBALD
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from spinal.acquisition import ACQUISITIONS, make_acquisition
+from spinal.circuits import RECIPES, Recipe
+from spinal.errors import SpinalError, suggestion
+from spinal.posteriors import POSTERIORS, make_posterior
+from spinal.settings import from_mapping
+
+Table = Mapping[str, Any]
+T = TypeVar("T")
+
+
+def circuit_recipe(table: Table, where: str) -> Recipe:
+    """The recipe of the circuit: the preset, with what differs from it.
+
+    Args:
+        table: ``[posterior]``, or any with the keys ``preset`` and ``recipe``.
+        where: the table stands, for messages.
+    """
+    base = preset(RECIPES, table.get("preset", "default"), f"{where}, preset")
+    return from_mapping(Recipe, table.get("recipe", {}), f"{where}.recipe", base)
+
+
+def posterior_settings(table: Table, name: str, where: str) -> dict[str, Any]:
+    """The settings in ``table`` that the posterior ``name`` has."""
+    if "preset" in table or "recipe" in table:
+        table = {**table, "recipe": circuit_recipe(table, where)}
+    return _known(table, _settings_of(POSTERIORS[name]))
+
+
+def acquisition_settings(table: Table, name: str) -> dict[str, Any]:
+    """The settings in ``table`` that the acquisition function ``name`` has."""
+    return _known(table, _settings_of(type(ACQUISITIONS[name]())))
+
+
+def check_posteriors(table: Table, where: str) -> None:
+    """Refuse a key that no posterior has, or a value that one of them cannot take.
+
+    Raises:
+        SpinalError: naming the key, and the one that was probably meant.
+    """
+    fields = {field for kind in POSTERIORS.values() for field in _settings_of(kind)}
+    check_keys(table, fields | {"preset"}, where)
+    for name in POSTERIORS:
+        make_posterior(name, **posterior_settings(table, name, where))
+
+
+def check_acquisitions(table: Table, where: str) -> None:
+    """Refuse a key that no acquisition function has, or a value that one of them cannot take.
+
+    Raises:
+        SpinalError: naming the key, and the one that was probably meant.
+    """
+    kinds = {type(make()) for make in ACQUISITIONS.values()}
+    fields = {field for kind in kinds for field in _settings_of(kind)}
+    check_keys(table, fields | {"name"}, where)
+    if "name" in table:
+        make_acquisition(table["name"])
+    for name in ACQUISITIONS:
+        make_acquisition(name, **acquisition_settings(table, name))
+
+
+def preset(presets: Mapping[str, T], name: str, where: str) -> T:
+    """The settings of this name."""
+    if name not in presets:
+        raise SpinalError(f"{where}: {name!r} is none of {', '.join(presets)}")
+    return presets[name]
+
+
+def check_keys(table: Table, names: Iterable[str], where: str) -> None:
+    """Refuse a key that is none of ``names``."""
+    known = sorted(name.replace("_", "-") for name in names)
+    for key in table:
+        if key.replace("_", "-") not in known:
+            raise SpinalError(f"{where}: unknown key {key!r}: {suggestion(key, known)}")
+
+
+def _settings_of(kind: type) -> set[str]:
+    """Names of the settings of a dataclass that can be written in a file."""
+    fields = dataclasses.fields(kind)
+    return {field.name for field in fields if field.init and field.name != "score"}
+
+
+def _known(table: Table, names: set[str]) -> dict[str, Any]:
+    plain = {key.replace("-", "_"): value for key, value in table.items()}
+    return {name: value for name, value in plain.items() if name in names}
