@@ -51,7 +51,7 @@ class Contender:
 @torch.no_grad()
 def set_parameters(spn: DGCSPN, parameters: Parameters) -> None:
     """Give a circuit these parameters: slots of the leaves are ordered by region."""
-    by_variable = parameters.location.reshape(spn.features, -1)
+    by_variable = parameters.location.reshape(spn.n_features, -1)
     spn.leaves.location.copy_(torch.tensor(by_variable)[spn.leaves.variables.flatten()])
     for layer, weights in zip(spn.layers, parameters.weights, strict=True):
         layer.sum.set_weights(torch.tensor(weights).flatten(0, 1))

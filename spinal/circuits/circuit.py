@@ -68,16 +68,16 @@ class Circuit(nn.Module):
             raise StructureError(f"leaf_dropout must be in [0, 1), not {leaf_dropout}")
         self.leaves = leaves
         self.layers: list[Layer] = nn.ModuleList(layers)  # type: ignore[assignment]
-        self.classes = layers[-1].sum.outputs
+        self.n_classes = layers[-1].sum.outputs
         self.leaf_dropout = leaf_dropout
-        self.prior_logits = nn.Parameter(torch.zeros(self.classes))
+        self.prior_logits = nn.Parameter(torch.zeros(self.n_classes))
         self.prove()
         self.register_buffer("paths", paths_to_roots(layers), persistent=False)
 
     @property
-    def features(self) -> int:
+    def n_features(self) -> int:
         """D, the number of variables."""
-        return self.leaves.features
+        return self.leaves.n_features
 
     def config(self) -> dict[str, Any]:
         """The arguments that build this structure anew (kept beside the weights by `save`)."""
@@ -142,7 +142,7 @@ class Circuit(nn.Module):
         if masks is None:
             return self.class_values(z)[0].log_softmax(1)
         rate = self.leaf_dropout if dropout is None else dropout
-        keep = draw_kept((masks, self.features), rate, generator).to(z.device)
+        keep = draw_kept((masks, self.n_features), rate, generator).to(z.device)
         theta = self.evaluate()
         samples = [self.class_values(z, kept[None], theta)[0] for kept in keep]
         return torch.stack(samples, dim=1).log_softmax(2)
@@ -164,12 +164,12 @@ class Circuit(nn.Module):
         The second is common to all classes. It may be so large that the sum would no longer tell
         the classes apart in float32; posteriors are made from the first part alone.
         """
-        if z.ndim != 2 or z.size(1) != self.features:
-            raise StructureError(f"expected [N, {self.features}] features, got {list(z.shape)}")
+        if z.ndim != 2 or z.size(1) != self.n_features:
+            raise StructureError(f"expected [N, {self.n_features}] features, got {list(z.shape)}")
         theta = theta or self.evaluate()
         z = z.to(self.prior_logits.dtype)
         if not len(z):
-            return z.new_zeros(0, self.classes), z.new_zeros(0, dtype=wide(z))
+            return z.new_zeros(0, self.n_classes), z.new_zeros(0, dtype=wide(z))
         if len(z) <= CHUNK:
             return self._class_values(z, keep, theta)
         pieces: Iterable[Tensor | None] = repeat(None)
@@ -248,9 +248,9 @@ class Circuit(nn.Module):
         Returns:
             ``[n, D]``.
         """
-        z = self.prior_logits.new_full((n, self.features), torch.nan)
+        z = self.prior_logits.new_full((n, self.n_features), torch.nan)
         if given is not None:
-            z = torch.as_tensor(given).to(z).expand(n, self.features).clone()
+            z = torch.as_tensor(given).to(z).expand(n, self.n_features).clone()
         return queries.sample(self, z, classes, generator, return_classes)
 
     def mpe(self, z: Tensor, *, classes: int | Tensor | None = None) -> Tensor:
@@ -304,10 +304,10 @@ class Circuit(nn.Module):
         like = self.leaves.location
         weights = torch.ones_like(z[:, 0]) if weights is None else weights
         self.leaves.start_from_classes(
-            z.to(like), y, weights.to(like), self.classes, jitter, generator
+            z.to(like), y, weights.to(like), self.n_classes, jitter, generator
         )
         for layer in self.layers:
-            layer.sum.favour_same_class(self.classes, strength)
+            layer.sum.favour_same_class(self.n_classes, strength)
 
     @torch.no_grad()
     def set_prior(self, probabilities: Tensor) -> None:

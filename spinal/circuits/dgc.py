@@ -26,8 +26,8 @@ class DGCSPN(Circuit):
 
     Args:
         grid: height and width on which the features lie, row by row.
-        classes: C, the number of classes.
-        features: D; without ``grid``, they are laid on the smallest grid that fits. With fewer
+        n_classes: C, the number of classes.
+        n_features: D; without ``grid``, they are laid on the smallest grid that fits. With fewer
             features than cells, the last cells are empty.
         leaves: components of each leaf region.
         sums: channels of each sum layer.
@@ -42,9 +42,9 @@ class DGCSPN(Circuit):
     def __init__(
         self,
         grid: tuple[int, int] | None = None,
-        classes: int = 10,
+        n_classes: int = 10,
         *,
-        features: int | None = None,
+        n_features: int | None = None,
         leaves: int = 16,
         sums: Sequence[int] = (16, 32, 32, 64, 64),
         strided: int = 2,
@@ -62,18 +62,19 @@ class DGCSPN(Circuit):
             raise StructureError(f"strided must be from 1 to {len(sums)}, the number of sum layers")
         axes = buildable_axes(len(sums), strided)
         if grid is None:
-            if features is None:
+            if n_features is None:
                 raise StructureError("give the grid of the features, or how many there are")
-            grid = smallest_grid(features, len(sums), strided)
+            grid = smallest_grid(n_features, len(sums), strided)
         height, width = (int(n) for n in grid)
-        features = height * width if features is None else features
-        if not 1 <= features <= height * width:
-            raise StructureError(f"{features} features do not fit on a {height} x {width} grid")
+        n_features = height * width if n_features is None else n_features
+        if not 1 <= n_features <= height * width:
+            raise StructureError(f"{n_features} features do not fit on a {height} x {width} grid")
         variables = torch.arange(height * width).view(height, width)
-        variables[variables >= features] = -1
+        variables[variables >= n_features] = -1
         cells = _fit(height, axes, pad), _fit(width, axes, pad)
         self._config = {
-            "grid": [height, width], "classes": classes, "features": features, "leaves": leaves,
+            "grid": [height, width], "n_classes": n_classes, "n_features": n_features,
+            "leaves": leaves,
             "sums": list(sums), "strided": strided, "pad": pad, "scale": scale,
             "learn_scale": learn_scale, "min_scale": min_scale, "location_spread": location_spread,
             "weight_spread": weight_spread, "weight_floor": weight_floor,
@@ -86,7 +87,7 @@ class DGCSPN(Circuit):
         regions = padded.unflatten(0, (-1, 2)).unflatten(2, (-1, 2)).transpose(1, 2).flatten(2)
         generator = torch.Generator().manual_seed(seed)
         leaf_layer = NormalLeaves(
-            regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
+            regions, n_features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
             location_spread=location_spread, generator=generator,
         )  # fmt: skip
         dilated = len(sums) - strided
@@ -97,7 +98,7 @@ class DGCSPN(Circuit):
             _both_axes("final", 2**dilated),
         ]
         layers = stack_layers(
-            leaf_layer.cells, products, [leaves, *sums, classes], floor=weight_floor,
+            leaf_layer.cells, products, [leaves, *sums, n_classes], floor=weight_floor,
             spread=weight_spread, generator=generator,
         )  # fmt: skip
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)
@@ -115,13 +116,13 @@ def buildable_axes(sums: int = 5, strided: int = 2) -> list[int]:
     return [step * n for n in range(1, dilation + 2)]
 
 
-def smallest_grid(features: int, sums: int = 5, strided: int = 2) -> tuple[int, int]:
+def smallest_grid(n_features: int, sums: int = 5, strided: int = 2) -> tuple[int, int]:
     """The grid with the fewest cells (then the most square, then the taller) that fits."""
     axes = buildable_axes(sums, strided)
-    fitting = [(h, w) for h in axes for w in axes if h >= w and h * w >= features]
+    fitting = [(h, w) for h in axes for w in axes if h >= w and h * w >= n_features]
     if not fitting:
         raise StructureError(
-            f"{features} features do not fit on the largest grid, {axes[-1]} x {axes[-1]}; "
+            f"{n_features} features do not fit on the largest grid, {axes[-1]} x {axes[-1]}; "
             "use more sum layers, or a RandomSPN"
         )
     return min(fitting, key=lambda grid: (grid[0] * grid[1], grid[0] - grid[1]))

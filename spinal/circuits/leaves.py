@@ -55,7 +55,7 @@ class NormalLeaves(nn.Module):
 
     Args:
         variables: ``[A, B, V]`` the variables of each region; -1 where a region has fewer than V.
-        features: how many variables there are; those in no region are an error.
+        n_features: how many variables there are; those in no region are an error.
         components: K, the components of every region.
         scale: standard deviation of each leaf (at the start, if it is learned).
         learn_scale: train the standard deviations too.
@@ -75,7 +75,7 @@ class NormalLeaves(nn.Module):
     def __init__(
         self,
         variables: Tensor,
-        features: int,
+        n_features: int,
         components: int,
         *,
         scale: float = 1.0,
@@ -90,7 +90,7 @@ class NormalLeaves(nn.Module):
                 f"leaves need a scale above 0 and, if it is learned, above min_scale: "
                 f"got scale={scale}, min_scale={min_scale}"
             )
-        self.features, self.components, self.min_scale = features, components, min_scale
+        self.n_features, self.components, self.min_scale = n_features, components, min_scale
         self.learn_scale = learn_scale
         flat = variables.flatten()
         slots = (flat >= 0).nonzero().flatten()
@@ -99,10 +99,10 @@ class NormalLeaves(nn.Module):
         self.register_buffer("_slots", slots, persistent=False)
         self.register_buffer("_owner", flat[slots], persistent=False)
         self.register_buffer(
-            "_slots_of", torch.bincount(flat[slots], minlength=features), persistent=False
+            "_slots_of", torch.bincount(flat[slots], minlength=n_features), persistent=False
         )
-        self.register_buffer("shift", torch.zeros(features))
-        self.register_buffer("stretch", torch.ones(features))
+        self.register_buffer("shift", torch.zeros(n_features))
+        self.register_buffer("stretch", torch.ones(n_features))
         self.register_buffer("fixed_scale", torch.tensor(float(scale)))
         start = torch.randn(len(slots), components, generator=generator)
         self.location = nn.Parameter(location_spread * start)
@@ -127,16 +127,16 @@ class NormalLeaves(nn.Module):
         Raises:
             StructureError: if a region names a variable twice, or one that does not exist.
         """
-        if self._owner.numel() and int(self._owner.max()) >= self.features:
+        if self._owner.numel() and int(self._owner.max()) >= self.n_features:
             raise StructureError(
-                f"a region names variable {int(self._owner.max())} of only {self.features}"
+                f"a region names variable {int(self._owner.max())} of only {self.n_features}"
             )
-        counts = torch.zeros(self.variables.size(0) * self.variables.size(1), self.features)
+        counts = torch.zeros(self.variables.size(0) * self.variables.size(1), self.n_features)
         region = self._slots // self.variables.size(2)
         counts.index_put_((region, self._owner), torch.ones(len(region)), accumulate=True)
         if (counts > 1).any():
             raise StructureError("not decomposable: a region holds the same variable twice")
-        return (counts > 0).view(*self.cells, self.features)
+        return (counts > 0).view(*self.cells, self.n_features)
 
     def natural(self) -> Natural:
         """The parameters in the form that `forward` uses; see `Natural`."""
@@ -211,7 +211,7 @@ class NormalLeaves(nn.Module):
         mean, scale = self.location[:, None].double(), self.scale()[:, None].double()
         leaf = torch.distributions.Normal(mean, scale, validate_args=False).log_prob(u)
         leaf = torch.where(u.isnan(), 0, leaf)
-        of_variable = self._owner == torch.arange(self.features, device=z.device)[:, None]
+        of_variable = self._owner == torch.arange(self.n_features, device=z.device)[:, None]
         typical = torch.stack([leaf[mine].logsumexp((0, 2)) for mine in of_variable])
         typical = typical - (of_variable.sum(1) * self.components).double().log()[:, None]
         leaf = leaf - typical[self._owner, :, None]
@@ -239,7 +239,7 @@ class NormalLeaves(nn.Module):
         if noise is not None:
             value = value + self.scale().gather(1, index) * noise.T[self._owner]
         value = torch.where(chosen >= 0, value, 0)
-        filled = value.new_zeros(self.features, len(z)).index_add(0, self._owner, value).T
+        filled = value.new_zeros(self.n_features, len(z)).index_add(0, self._owner, value).T
         return torch.where(z.isnan(), filled * self.stretch + self.shift, z)
 
     def _of_points(self, x: Tensor) -> Tensor:
@@ -317,21 +317,21 @@ class NormalLeaves(nn.Module):
         z: Tensor,
         y: Tensor,
         weights: Tensor,
-        classes: int,
+        n_classes: int,
         jitter: float,
         generator: torch.Generator | None,
     ) -> None:
-        """Locations near the class means, component k at class ``k mod classes``.
+        """Locations near the class means, component k at class ``k mod n_classes``.
 
         Where a class (or a variable of it) was never seen, at the mean of all.
         """
         u = (z - self.shift) / self.stretch
         seen = ~u.isnan()
-        in_class = torch.nn.functional.one_hot(y, classes).to(u.dtype) * weights[:, None]
+        in_class = torch.nn.functional.one_hot(y, n_classes).to(u.dtype) * weights[:, None]
         total = in_class.T @ torch.where(seen, u, 0)
         count = in_class.T @ seen.to(u.dtype)
         mean = total / count.clamp_min(torch.finfo(u.dtype).tiny)  # [C, D]
-        of_component = torch.arange(self.components, device=u.device) % classes
+        of_component = torch.arange(self.components, device=u.device) % n_classes
         noise = torch.randn(self.location.shape, generator=generator).to(u)
         self.location.copy_(mean[of_component][:, self._owner].T + jitter * noise)
 
@@ -343,7 +343,7 @@ class NormalLeaves(nn.Module):
         """
         u = (z - self.shift) / self.stretch
         edges = torch.linspace(0, 1, self.components + 1, dtype=torch.float64, device=z.device)
-        for variable in range(self.features):
+        for variable in range(self.n_features):
             column = u[:, variable]
             column = column[~column.isnan()].sort().values.double()
             if not len(column):
@@ -358,4 +358,4 @@ class NormalLeaves(nn.Module):
 
     def extra_repr(self) -> str:
         kind = "learned" if self.learn_scale else "fixed"
-        return f"{self.features} variables, cells={self.cells}, K={self.components}, scale {kind}"
+        return f"{self.n_features} variables, cells={self.cells}, K={self.components}, scale {kind}"

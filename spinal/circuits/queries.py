@@ -90,6 +90,6 @@ def _classes(classes: int | Tensor | None, rows: Tensor, spn: Circuit) -> Tensor
     if classes is None:
         return None
     c = torch.as_tensor(classes, device=rows.device)
-    if c.is_floating_point() or (c < 0).any() or (c >= spn.classes).any():
-        raise StructureError(f"classes must be integers from 0 to {spn.classes - 1}")
+    if c.is_floating_point() or (c < 0).any() or (c >= spn.n_classes).any():
+        raise StructureError(f"classes must be integers from 0 to {spn.n_classes - 1}")
     return c.expand(len(rows)) if c.ndim == 0 else c[rows]

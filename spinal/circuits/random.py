@@ -21,8 +21,8 @@ class RandomSPN(Circuit):
     channel, and sums mix the channels; the roots mix the repetitions.
 
     Args:
-        features: D, the number of variables.
-        classes: C, the number of classes.
+        n_features: D, the number of variables.
+        n_classes: C, the number of classes.
         depth: how often the variables are split: ``2^depth`` leaf regions in each repetition.
             At most ``log2 D``.
         repetitions: independent random splits.
@@ -36,8 +36,8 @@ class RandomSPN(Circuit):
 
     def __init__(
         self,
-        features: int,
-        classes: int = 10,
+        n_features: int,
+        n_classes: int = 10,
         *,
         depth: int | None = None,
         repetitions: int = 8,
@@ -52,30 +52,31 @@ class RandomSPN(Circuit):
         leaf_dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
-        deepest = features.bit_length() - 1
+        deepest = n_features.bit_length() - 1
         depth = min(4, deepest) if depth is None else depth
-        if features < 1 or repetitions < 1 or not 0 <= depth <= deepest:
+        if n_features < 1 or repetitions < 1 or not 0 <= depth <= deepest:
             raise StructureError(
-                f"{features} features can be split 0 to {max(deepest, 0)} times, in 1 or more "
+                f"{n_features} features can be split 0 to {max(deepest, 0)} times, in 1 or more "
                 f"repetitions; got depth={depth}, repetitions={repetitions}"
             )
         self._config = {
-            "features": features, "classes": classes, "depth": depth, "repetitions": repetitions,
+            "n_features": n_features, "n_classes": n_classes, "depth": depth,
+            "repetitions": repetitions,
             "leaves": leaves, "sums": sums, "scale": scale, "learn_scale": learn_scale,
             "min_scale": min_scale, "location_spread": location_spread,
             "weight_spread": weight_spread, "weight_floor": weight_floor,
             "leaf_dropout": leaf_dropout, "seed": seed,
         }  # fmt: skip
         generator = torch.Generator().manual_seed(seed)
-        shuffled = [torch.randperm(features, generator=generator) for _ in range(repetitions)]
+        shuffled = [torch.randperm(n_features, generator=generator) for _ in range(repetitions)]
         regions = torch.stack([_cut(order, 2**depth) for order in shuffled])
         leaf_layer = NormalLeaves(
-            regions, features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
+            regions, n_features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
             location_spread=location_spread, generator=generator,
         )  # fmt: skip
         products = [Product(), *(Product(columns=Pairs("valid")) for _ in range(depth))]
         layers = stack_layers(
-            leaf_layer.cells, products, [leaves, *[sums] * depth, classes], floor=weight_floor,
+            leaf_layer.cells, products, [leaves, *[sums] * depth, n_classes], floor=weight_floor,
             spread=weight_spread, generator=generator,
         )  # fmt: skip
         super().__init__(leaf_layer, layers, leaf_dropout=leaf_dropout)

@@ -58,7 +58,7 @@ class Recipe:
     fit: FitSettings = field(default_factory=FitSettings)
 
     def build(
-        self, features: int, classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
+        self, n_features: int, n_classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
     ) -> Circuit:
         """A circuit at its random start; on ``grid``, if it is given and the structure has one."""
         shared: dict[str, Any] = {
@@ -69,12 +69,14 @@ class Recipe:
         structure = self.structure
         if structure == "auto":
             largest = buildable_axes(len(self.sums))[-1] ** 2
-            structure = "dgc" if features <= largest else "random"
+            structure = "dgc" if n_features <= largest else "random"
         if structure == "dgc":
-            return DGCSPN(grid, classes, features=features, sums=self.sums, pad=True, **shared)
+            return DGCSPN(
+                grid, n_classes, n_features=n_features, sums=self.sums, pad=True, **shared
+            )
         if structure == "random":
             return RandomSPN(
-                features, classes, depth=self.depth, repetitions=self.repetitions,
+                n_features, n_classes, depth=self.depth, repetitions=self.repetitions,
                 sums=self.sums[0], **shared,
             )  # fmt: skip
         raise SpinalError(f"structure is 'auto', 'dgc' or 'random', not {structure!r}")
@@ -101,7 +103,7 @@ RECIPES: dict[str, Recipe] = {"default": Recipe(), "paper": PAPER}
 def train_circuit(
     z: Tensor,
     y: Tensor,
-    classes: int,
+    n_classes: int,
     recipe: Recipe | None = None,
     *,
     grid: tuple[int, int] | None = None,
@@ -115,8 +117,8 @@ def train_circuit(
 
     Args:
         z: features ``[N, D]``; NaN is missing.
-        y: classes ``[N]``, from 0 to ``classes - 1``.
-        classes: C.
+        y: classes ``[N]``, from 0 to ``n_classes - 1``.
+        n_classes: C, the number of classes.
         recipe: the default one, if not given.
         grid: on which the features lie, for a `DGCSPN`.
         weights: how much each point counts, ``[N]``.
@@ -126,9 +128,9 @@ def train_circuit(
         on_step: called with the step, the number of steps and the loss.
     """
     recipe = recipe or Recipe()
-    circuit = recipe.build(z.size(1), classes, grid=grid, seed=seed).to(z.device, dtype)
+    circuit = recipe.build(z.size(1), n_classes, grid=grid, seed=seed).to(z.device, dtype)
     weights = torch.ones_like(z[:, 0]) if weights is None else weights
-    counts = torch.zeros(classes, dtype=weights.dtype, device=z.device).index_add(0, y, weights)
+    counts = torch.zeros(n_classes, dtype=weights.dtype, device=z.device).index_add(0, y, weights)
     weights = weights * counts[y] ** -recipe.balance
     circuit.standardise(z, weights, common=recipe.units == "common")
     if recipe.start == "data":
@@ -137,7 +139,7 @@ def train_circuit(
         generator = torch.Generator().manual_seed(seed)
         circuit.start_from_classes(z, y, weights, generator=generator)
     prior = torch.zeros_like(counts).index_add(0, y, weights)
-    circuit.set_prior((prior / prior.sum()).clamp_min(1 / (len(z) + classes)))
+    circuit.set_prior((prior / prior.sum()).clamp_min(1 / (len(z) + n_classes)))
     fit(
         circuit,
         z,

@@ -11,7 +11,7 @@ from spinal.files import read_tensors, write_tensors
 if TYPE_CHECKING:
     from spinal.circuits.circuit import Circuit
 
-FORMAT = "spinal.circuit/1"
+FORMAT = "spinal.circuit/2"
 
 
 def save(circuit: Circuit, path: Path) -> None:

@@ -115,10 +115,10 @@ class Sum(nn.Module):
         self._by_cell(self.logits).copy_(logits.transpose(1, 2))
 
     @torch.no_grad()
-    def favour_same_class(self, classes: int, strength: float) -> None:
-        """Give more weight to children of the same class; channel j is of ``j mod classes``."""
-        below = torch.arange(self.inputs, device=self.logits.device) % classes
-        above = torch.arange(self.outputs, device=self.logits.device) % classes
+    def favour_same_class(self, n_classes: int, strength: float) -> None:
+        """Give more weight to children of the same class; channel j is of ``j mod n_classes``."""
+        below = torch.arange(self.inputs, device=self.logits.device) % n_classes
+        above = torch.arange(self.outputs, device=self.logits.device) % n_classes
         self._by_cell(self.logits).add_(strength * (above[:, None] == below))
 
     @torch.no_grad()

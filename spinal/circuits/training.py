@@ -131,7 +131,7 @@ def fit(
         rows = next(batches).to(points.z.device)
         keep = None
         if settings.leaf_dropout:
-            kept = draw_kept((len(rows), circuit.features), settings.leaf_dropout, generator)
+            kept = draw_kept((len(rows), circuit.n_features), settings.leaf_dropout, generator)
             keep = kept.to(rows.device)
         value = update(rows, keep)
         report.losses.append(value)
@@ -171,19 +171,19 @@ class _Points(NamedTuple):
             )
         if z.isinf().any():
             raise SpinalError("features must be finite, or NaN where they are missing")
-        if int(y.min()) < 0 or int(y.max()) >= circuit.classes:
-            raise SpinalError(f"labels must be from 0 to {circuit.classes - 1}")
+        if int(y.min()) < 0 or int(y.max()) >= circuit.n_classes:
+            raise SpinalError(f"labels must be from 0 to {circuit.n_classes - 1}")
         return cls(z, y, weights)
 
     def coefficients(self, circuit: Circuit, alpha: float, *, share_unseen: bool) -> Tensor:
         """What the logarithms of the classes are multiplied by in the loss: ``u [N, C]`` above."""
-        label = F.one_hot(self.y, circuit.classes).to(self.z.dtype)
+        label = F.one_hot(self.y, circuit.n_classes).to(self.z.dtype)
         target = label
         if share_unseen:
             unseen = (label.sum(0) == 0).to(label.dtype)
-            share = unseen / (len(label) + circuit.classes)
+            share = unseen / (len(label) + circuit.n_classes)
             target = (1 - share.sum()) * label + share
-        return (1 - alpha) * target + alpha / circuit.features * label
+        return (1 - alpha) * target + alpha / circuit.n_features * label
 
 
 def _loss(
@@ -195,7 +195,7 @@ def _loss(
     loss = ((1 - alpha) * by_class.logsumexp(1) - (by_class * u).sum(1)) @ share
     # The part that classes have in common is in the first term 1 - alpha times, and in the second
     # as often as the u add up to: alpha / D more.
-    return loss - alpha / circuit.features * (common @ share.to(common.dtype))
+    return loss - alpha / circuit.n_features * (common @ share.to(common.dtype))
 
 
 def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> Callable[[], float]:
@@ -274,7 +274,7 @@ def _em_step(circuit: Circuit, points: _Points, keep: Tensor | None, step: float
         in_class = torch.zeros_like(circuit.prior_logits).index_add(0, y, weights)
         prior = (1 - step) * theta.log_prior.exp() + step * in_class / in_class.sum()
         circuit.set_prior(prior)
-    return -float(likelihood.detach()) / float(weights.sum()) / circuit.features
+    return -float(likelihood.detach()) / float(weights.sum()) / circuit.n_features
 
 
 def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:

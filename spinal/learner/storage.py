@@ -55,7 +55,7 @@ def describe(
     """What has to be saved so that the same learner can be built again."""
     config = dict(network.config)
     if config:
-        del config["input_shape"], config["classes"]  # those of the pool
+        del config["input_shape"], config["n_classes"]  # those of the pool
     return SavedLearner(
         rounds,
         settings,

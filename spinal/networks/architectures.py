@@ -21,7 +21,7 @@ from spinal.networks.network import Network, NetworkError, seeded
 
 def lenet(
     input_shape: Sequence[int],
-    classes: int,
+    n_classes: int,
     *,
     width: float = 1.0,
     dropout: float = 0.5,
@@ -38,14 +38,14 @@ def lenet(
 
     Args:
         input_shape: (H, W, C).
-        classes: number of logits.
+        n_classes: number of logits.
         width: factor on channels and features.
         dropout: rate of both dropout layers.
         seed: of the weights.
     """
     sides, channels = _image_shape("lenet", input_shape)
     first, second = _scaled(32, width, 4), _scaled(64, width, 4)
-    features = _scaled(128, width, 16)
+    n_features = _scaled(128, width, 16)
     padding = 1 if min(sides) < 16 else 0
     side = min(sides) - 4 + 4 * padding  # before the pooling
     with seeded(seed):  # torch's layers draw weights when they are made: not from global state
@@ -62,14 +62,14 @@ def lenet(
             nn.Dropout(dropout),
             nn.Flatten(),
         )
-        body.extend([nn.Linear(_flat_size(body, sides, channels), features), nn.ReLU()])
-        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
-    return _network("lenet", body, head, input_shape, classes, seed, width=width, dropout=dropout)
+        body.extend([nn.Linear(_flat_size(body, sides, channels), n_features), nn.ReLU()])
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
+    return _network("lenet", body, head, input_shape, n_classes, seed, width=width, dropout=dropout)
 
 
 def vgg(
     input_shape: Sequence[int],
-    classes: int,
+    n_classes: int,
     *,
     width: float = 1.0,
     dropout: float | Sequence[float] = 0.5,
@@ -89,7 +89,7 @@ def vgg(
 
     Args:
         input_shape: (H, W, C).
-        classes: number of logits.
+        n_classes: number of logits.
         width: factor on channels and features; 1 is out of reach without a GPU.
         dropout: rate of the last two dropout layers, those that the paper tuned; or the rates of
             all five. Narrow networks need less: at an eighth of the width, SVHN is not learnt at
@@ -97,7 +97,7 @@ def vgg(
         seed: of the weights.
     """
     sides, channels = _image_shape("vgg", input_shape)
-    side, inputs, features = min(sides), channels, _scaled(512, width, 16)
+    side, inputs, n_features = min(sides), channels, _scaled(512, width, 16)
     rates = (0.2, 0.3, 0.4, dropout, dropout) if isinstance(dropout, int | float) else dropout
     if len(rates) != 5:
         raise NetworkError(f"the VGG has five dropout layers, not {len(rates)}")
@@ -114,10 +114,10 @@ def vgg(
                 side //= 2
             body.append(nn.Dropout(rate))
         body.append(nn.Flatten())
-        body.append(nn.Linear(_flat_size(body, sides, channels), features, bias=False))
-        body.extend([nn.BatchNorm1d(features), nn.ReLU()])
-        head = nn.Sequential(nn.Dropout(rates[-1]), nn.Linear(features, classes))
-    return _network("vgg", body, head, input_shape, classes, seed, width=width, dropout=dropout)
+        body.append(nn.Linear(_flat_size(body, sides, channels), n_features, bias=False))
+        body.extend([nn.BatchNorm1d(n_features), nn.ReLU()])
+        head = nn.Sequential(nn.Dropout(rates[-1]), nn.Linear(n_features, n_classes))
+    return _network("vgg", body, head, input_shape, n_classes, seed, width=width, dropout=dropout)
 
 
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
@@ -128,7 +128,7 @@ def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
 
 def dense(
     input_shape: Sequence[int],
-    classes: int,
+    n_classes: int,
     *,
     width: float = 1.0,
     dropout: float = 0.5,
@@ -142,23 +142,23 @@ def dense(
 
     Args:
         input_shape: (D,); images are flattened.
-        classes: number of logits.
+        n_classes: number of logits.
         width: factor on the features.
         dropout: rate in the head.
         input_dropout: rate on the inputs; 0 for no such layer.
         seed: of the weights.
     """
-    features = _scaled(128, width, 16)
+    n_features = _scaled(128, width, 16)
     with seeded(seed):
         body = nn.Sequential(
             nn.Flatten(),
             *([nn.Dropout(input_dropout)] if input_dropout else []),
-            nn.Linear(math.prod(input_shape), features),
+            nn.Linear(math.prod(input_shape), n_features),
             nn.ReLU(),
         )
-        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(features, classes))
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
     return _network(
-        "dense", body, head, input_shape, classes, seed,
+        "dense", body, head, input_shape, n_classes, seed,
         width=width, dropout=dropout, input_dropout=input_dropout,
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {"lenet": lenet, "vgg": vgg, "dens
 def build_network(
     name: str,
     input_shape: Sequence[int],
-    classes: int,
+    n_classes: int,
     *,
     width: float = 1.0,
     seed: int = 0,
@@ -180,7 +180,7 @@ def build_network(
     Args:
         name: ``lenet``, ``vgg`` or ``dense``.
         input_shape: of one point: (H, W, C) or (D,), that is, ``points.shape[1:]``.
-        classes: number of logits.
+        n_classes: number of logits.
         width: factor on channels and features.
         seed: of the weights.
         options: more arguments of that network, such as ``dropout``.
@@ -191,7 +191,7 @@ def build_network(
     if name not in NETWORKS:
         raise NetworkError(f"no network {name!r}: {suggestion(name, NETWORKS)}")
     try:
-        return NETWORKS[name](input_shape, classes, width=width, seed=seed, **options)
+        return NETWORKS[name](input_shape, n_classes, width=width, seed=seed, **options)
     except TypeError as error:
         raise NetworkError(f"{name}: {error}") from error
 
@@ -201,12 +201,12 @@ def _network(
     body: nn.Module,
     head: nn.Module,
     input_shape: Sequence[int],
-    classes: int,
+    n_classes: int,
     seed: int,
     **arguments: Any,
 ) -> Network:
     shape = tuple(int(n) for n in input_shape)
-    config = {"name": name, "input_shape": list(shape), "classes": classes, **arguments}
+    config = {"name": name, "input_shape": list(shape), "n_classes": n_classes, **arguments}
     network = Network(body, head, preprocess=Preprocess(shape), config=config)
     network.restart(seed)
     return network

@@ -11,7 +11,7 @@ from spinal.files import read_tensors, write_tensors
 from spinal.networks.architectures import build_network
 from spinal.networks.network import Network
 
-FORMAT = "spinal.network/1"
+FORMAT = "spinal.network/2"
 
 
 def save(network: Network, path: str | Path) -> None:

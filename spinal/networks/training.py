@@ -200,12 +200,12 @@ def _checked(
             f"labels of shape {tuple(targets.shape)}"
         )
     with evaluating(network):
-        classes = network(network.to_input(images[:1])).size(1)
+        n_classes = network(network.to_input(images[:1])).size(1)
     low, high = int(targets.min()), int(targets.max())
-    if low < 0 or high >= classes:
+    if low < 0 or high >= n_classes:
         raise NetworkError(
-            f"labels from {low} to {high}, but the network has {classes} classes "
-            f"(0 to {classes - 1})"
+            f"labels from {low} to {high}, but the network has {n_classes} classes "
+            f"(0 to {n_classes - 1})"
         )
     return images, targets
 

@@ -12,7 +12,7 @@ BUILDERS = {
     "dgc": lambda: DGCSPN((4, 2), 2, leaves=2, sums=(2, 2), strided=1, seed=1),
     "dgc-strided": lambda: DGCSPN((4, 4), 2, leaves=2, sums=(2, 2), strided=2, seed=2),
     "dgc-padded": lambda: DGCSPN((3, 2), 3, leaves=2, sums=(2, 2), strided=1, pad=True, seed=3),
-    "dgc-few": lambda: DGCSPN(features=5, classes=2, leaves=2, sums=(2, 2), strided=1, seed=4),
+    "dgc-few": lambda: DGCSPN(n_features=5, n_classes=2, leaves=2, sums=(2, 2), strided=1, seed=4),
     "dgc-scales": lambda: DGCSPN(
         (2, 4), 2, leaves=2, sums=(2, 2), strided=1, scale=0.7, learn_scale=True, seed=5
     ),
@@ -29,9 +29,9 @@ def build(name: str) -> Circuit:
     spn = BUILDERS[name]().double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        spn.prior_logits.copy_(torch.randn(spn.classes, generator=generator))
-        spn.leaves.shift.copy_(torch.randn(spn.features, generator=generator))
-        spn.leaves.stretch.copy_(torch.rand(spn.features, generator=generator) + 0.5)
+        spn.prior_logits.copy_(torch.randn(spn.n_classes, generator=generator))
+        spn.leaves.shift.copy_(torch.randn(spn.n_features, generator=generator))
+        spn.leaves.stretch.copy_(torch.rand(spn.n_features, generator=generator) + 0.5)
         if spn.leaves.learn_scale:
             spn.leaves.raw_scale.add_(
                 0.3 * torch.randn(spn.leaves.raw_scale.shape, generator=generator)
@@ -48,8 +48,8 @@ def spn(request: pytest.FixtureRequest) -> Circuit:
 def points(spn: Circuit) -> torch.Tensor:
     """Six points ``[6, D]``: complete, partly missing, all missing."""
     generator = torch.Generator().manual_seed(1)
-    z = 1.5 * torch.randn(6, spn.features, generator=generator, dtype=torch.float64)
-    z[2:5][torch.rand(3, spn.features, generator=generator) < 0.5] = torch.nan
+    z = 1.5 * torch.randn(6, spn.n_features, generator=generator, dtype=torch.float64)
+    z[2:5][torch.rand(3, spn.n_features, generator=generator) < 0.5] = torch.nan
     z[5] = torch.nan
     return z
 

@@ -118,7 +118,7 @@ def expand(spn: Circuit) -> list[list[Component]]:
     flat = [channel for cell in sorted(products) for channel in products[cell]]
     return [
         [(v + math.log(prior[c]), leaves) for v, leaves in mix(weights[:, :, c].ravel(), flat)]
-        for c in range(spn.classes)
+        for c in range(spn.n_classes)
     ]
 
 

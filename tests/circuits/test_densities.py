@@ -67,7 +67,7 @@ def test_density_of_the_paper_s_structure_integrates_to_one_by_importance_sampli
 
 
 def test_all_features_missing_leaves_the_prior(spn: Circuit) -> None:
-    z = torch.full((1, spn.features), torch.nan, dtype=torch.float64)
+    z = torch.full((1, spn.n_features), torch.nan, dtype=torch.float64)
     torch.testing.assert_close(spn(z)[0], spn.prior_logits.log_softmax(0))
 
 
@@ -82,10 +82,10 @@ def test_masks_are_shared_by_all_points_and_repeatable(spn: Circuit, points: tor
         return spn.log_posterior(points, masks=7, dropout=0.5, generator=generator)
 
     samples = draw(0)
-    assert samples.shape == (len(points), 7, spn.classes)
+    assert samples.shape == (len(points), 7, spn.n_classes)
     torch.testing.assert_close(samples, draw(0), rtol=0, atol=0)
     assert not torch.equal(samples, draw(1))
-    kept = torch.rand((7, spn.features), generator=torch.Generator().manual_seed(0)) >= 0.5
+    kept = torch.rand((7, spn.n_features), generator=torch.Generator().manual_seed(0)) >= 0.5
     for k, row in enumerate(kept):
         expected = spn.log_posterior(points.where(row, torch.nan))
         torch.testing.assert_close(samples[:, k], expected)
@@ -98,14 +98,14 @@ def test_masks_without_dropout_are_the_plain_posterior(spn: Circuit, points: tor
 
 @pytest.mark.parametrize("kept", ["all", "for each point", "for all points"])
 def test_pieces_do_not_depend_on_how_many_points_there_are(spn: Circuit, kept: str) -> None:
-    z = torch.randn(CHUNK + 20, spn.features, dtype=torch.float64)
+    z = torch.randn(CHUNK + 20, spn.n_features, dtype=torch.float64)
     keep = None if kept == "all" else torch.rand(z.shape) < 0.7
     if keep is not None and kept == "for all points":
         keep = keep[:1]
     for rows in (slice(CHUNK - 5, CHUNK + 5), slice(CHUNK + 15, None)):
         few = keep if keep is None or len(keep) == 1 else keep[rows]
         torch.testing.assert_close(spn(z, keep)[rows], spn(z[rows], few), rtol=0, atol=1e-12)
-    assert spn(z[:0]).shape == (0, spn.classes)
+    assert spn(z[:0]).shape == (0, spn.n_classes)
 
 
 def test_gradients_reach_every_parameter(spn: Circuit, points: torch.Tensor) -> None:
@@ -128,7 +128,7 @@ def test_gradients_are_the_finite_differences_with_any_floor(floor: float) -> No
 
 
 def assert_gradients_are_the_finite_differences(spn: Circuit) -> None:
-    z = torch.randn(3, spn.features, dtype=torch.float64, requires_grad=True)
+    z = torch.randn(3, spn.n_features, dtype=torch.float64, requires_grad=True)
     names, start = zip(*spn.named_parameters(), strict=True)
 
     def joint(z: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
@@ -146,5 +146,5 @@ def test_gradient_at_a_missing_feature_is_zero_not_nan(spn: Circuit, points: tor
 
 
 def test_wrong_number_of_features_is_refused(spn: Circuit) -> None:
-    with pytest.raises(SpinalError, match=rf"\[N, {spn.features}\]"):
-        spn(torch.zeros(2, spn.features + 1))
+    with pytest.raises(SpinalError, match=rf"\[N, {spn.n_features}\]"):
+        spn(torch.zeros(2, spn.n_features + 1))

@@ -14,7 +14,7 @@ def assert_finite(spn: Circuit, z: torch.Tensor) -> None:
     spn.zero_grad()
     z = z.clone().requires_grad_()
     posterior = spn.log_posterior(z)
-    (posterior[:, 0].sum() + spn.log_prob(z).mean() / spn.features).backward()
+    (posterior[:, 0].sum() + spn.log_prob(z).mean() / spn.n_features).backward()
     assert posterior.isfinite().all()
     assert spn.log_prob(z).isfinite().all()
     for name, parameter in [*spn.named_parameters(), ("input", z)]:
@@ -34,7 +34,7 @@ STRUCTURES = {
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e4])
 def test_finite_far_from_the_data(structure: str, size: float) -> None:
     spn = STRUCTURES[structure]()
-    z = size * torch.randn(8, spn.features, generator=torch.Generator().manual_seed(0))
+    z = size * torch.randn(8, spn.n_features, generator=torch.Generator().manual_seed(0))
     z[1] = size
     z[2] = torch.nan
     z[3, ::2] = torch.nan
@@ -46,7 +46,7 @@ def test_finite_far_from_the_data(structure: str, size: float) -> None:
 def test_finite_with_weights_at_their_limits(structure: str, size: float) -> None:
     """All the weight of every sum on one child, each time another: the worst case for products."""
     spn = STRUCTURES[structure](weight_spread=size)
-    assert_finite(spn, 10 * torch.randn(8, spn.features))
+    assert_finite(spn, 10 * torch.randn(8, spn.n_features))
 
 
 def test_float32_agrees_with_float64_far_out() -> None:

@@ -30,8 +30,8 @@ def assert_moments(z: torch.Tensor, mean: np.ndarray, covariance: np.ndarray) ->
 def test_samples_have_the_moments_of_the_mixture(spn: Circuit) -> None:
     z, c = spn.sample(DRAWS, generator=generator(), return_classes=True)
     components = [part for of_class in mixtures.expand(spn) for part in of_class]
-    assert_moments(z, *mixtures.moments(components, spn.features))
-    share = torch.bincount(c, minlength=spn.classes) / DRAWS
+    assert_moments(z, *mixtures.moments(components, spn.n_features))
+    share = torch.bincount(c, minlength=spn.n_classes) / DRAWS
     torch.testing.assert_close(
         share.double(), spn.prior_logits.softmax(0).detach(), atol=0.02, rtol=0
     )
@@ -39,19 +39,19 @@ def test_samples_have_the_moments_of_the_mixture(spn: Circuit) -> None:
 
 def test_samples_of_a_class_have_the_moments_of_its_mixture(spn: Circuit) -> None:
     z = spn.sample(DRAWS, classes=1, generator=generator())
-    assert_moments(z, *mixtures.moments(mixtures.expand(spn)[1], spn.features))
+    assert_moments(z, *mixtures.moments(mixtures.expand(spn)[1], spn.n_features))
 
 
 @pytest.mark.parametrize("name", ["dgc", "dgc-padded", "random"])
 def test_conditional_samples_follow_joint_over_marginal(name: str) -> None:
     spn = build(name)
-    known = torch.full((spn.features,), torch.nan, dtype=torch.float64)
+    known = torch.full((spn.n_features,), torch.nan, dtype=torch.float64)
     known[0], known[2] = 0.7, -0.9
     z, c = spn.sample(DRAWS, given=known, generator=generator(), return_classes=True)
     assert (z[:, 0] == 0.7).all()
     assert (z[:, 2] == -0.9).all()
     posterior = spn.log_posterior(known[None]).exp()[0].detach()
-    share = torch.bincount(c, minlength=spn.classes) / DRAWS
+    share = torch.bincount(c, minlength=spn.n_classes) / DRAWS
     torch.testing.assert_close(share.double(), posterior, atol=0.02, rtol=0)
     # The conditional of a mixture: the same components, each reweighted by its evidence.
     weighted = []
@@ -59,8 +59,8 @@ def test_conditional_samples_follow_joint_over_marginal(name: str) -> None:
         evidence = mixtures.log_joint([[part]], known[None].numpy())[0, 0]
         fixed = {0: (0.7, 0.0), 2: (-0.9, 0.0)}
         weighted.append((evidence, part[1] | fixed))
-    mean, covariance = mixtures.moments(weighted, spn.features)
-    free = [v for v in range(spn.features) if v not in (0, 2)]
+    mean, covariance = mixtures.moments(weighted, spn.n_features)
+    free = [v for v in range(spn.n_features) if v not in (0, 2)]
     assert_moments(z[:, free], mean[free], covariance[np.ix_(free, free)])
 
 
@@ -84,16 +84,16 @@ def test_sampling_repeats_with_its_generator(spn: Circuit) -> None:
     first, again = (spn.sample(9, generator=generator(3)) for _ in range(2))
     assert torch.equal(first, again)
     assert not torch.equal(first, spn.sample(9, generator=generator(4)))
-    assert spn.sample(0).shape == (0, spn.features)
+    assert spn.sample(0).shape == (0, spn.n_features)
 
 
 def test_mpe_is_the_best_component(spn: Circuit) -> None:
     """By enumeration: the largest weighted peak, given what is known."""
-    known = torch.full((2, spn.features), torch.nan, dtype=torch.float64)
+    known = torch.full((2, spn.n_features), torch.nan, dtype=torch.float64)
     known[1, 0] = 0.3
     parts = [p for of_class in mixtures.expand(spn) for p in of_class]
     for row, filled in zip(known, spn.mpe(known), strict=True):
-        free = [v for v in range(spn.features) if row[v].isnan()]
+        free = [v for v in range(spn.n_features) if row[v].isnan()]
         evidence = [mixtures.log_joint([[p]], row[None].numpy())[0, 0] for p in parts]
         peaks = [
             e - sum(np.log(leaves[v][1]) + 0.5 * np.log(2 * np.pi) for v in free)
@@ -113,5 +113,5 @@ def test_mpe_of_a_class_is_of_that_class() -> None:
 
 
 def test_classes_that_do_not_exist_are_refused(spn: Circuit) -> None:
-    with pytest.raises(SpinalError, match=f"0 to {spn.classes - 1}"):
-        spn.sample(2, classes=spn.classes)
+    with pytest.raises(SpinalError, match=f"0 to {spn.n_classes - 1}"):
+        spn.sample(2, classes=spn.n_classes)

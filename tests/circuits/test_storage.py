@@ -46,6 +46,6 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FileFormatError, match="damaged"):
         Circuit.load(path)
-    path.write_bytes(whole.replace(b'\\"features\\": 4', b'\\"features\\": 5'))
+    path.write_bytes(whole.replace(b'\\"n_features\\": 4', b'\\"n_features\\": 5'))
     with pytest.raises(FileFormatError, match="does not fit its header"):
         Circuit.load(path)

@@ -17,7 +17,7 @@ from spinal.errors import StructureError
 
 @pytest.mark.parametrize(("grid", "parameters"), [((16, 8), 547_850), ((16, 32), 977_930)])
 def test_the_paper_s_networks_have_the_paper_s_size(grid: tuple[int, int], parameters: int) -> None:
-    spn = DGCSPN(grid=grid, classes=10)
+    spn = DGCSPN(grid=grid, n_classes=10)
     assert sum(p.numel() for p in spn.parameters()) == parameters
 
 
@@ -53,12 +53,12 @@ def test_every_grid_up_to_36_is_proved_or_refused() -> None:
 def test_a_longer_axis_than_the_final_product_spans_is_refused() -> None:
     with pytest.raises(StructureError, match=r"too long.*more sum layers allow more"):
         DGCSPN((40, 8), 2, pad=True)
-    assert DGCSPN((40, 8), 2, leaves=1, sums=(1,) * 6).features == 320
+    assert DGCSPN((40, 8), 2, leaves=1, sums=(1,) * 6).n_features == 320
 
 
 def test_padding_adds_variables_that_are_always_missing() -> None:
     spn = DGCSPN((7, 5), 3, pad=True)
-    assert spn.features == 35
+    assert spn.n_features == 35
     assert spn.leaves.location.shape == (35, 16)
     assert spn(torch.zeros(1, 35)).isfinite().all()
 
@@ -69,12 +69,12 @@ def test_padding_adds_variables_that_are_always_missing() -> None:
 )
 def test_features_are_laid_on_the_smallest_grid(features: int, grid: tuple[int, int]) -> None:
     assert smallest_grid(features) == grid
-    assert DGCSPN(features=features, classes=2, leaves=1, sums=(1,) * 5).features == features
+    assert DGCSPN(n_features=features, n_classes=2, leaves=1, sums=(1,) * 5).n_features == features
 
 
 def test_too_many_features_are_refused_with_advice() -> None:
     with pytest.raises(StructureError, match=r"36 x 36.*RandomSPN"):
-        DGCSPN(features=1297, classes=2)
+        DGCSPN(n_features=1297, n_classes=2)
 
 
 @pytest.mark.parametrize("arguments", [{"depth": 4}, {"depth": -1}, {"repetitions": 0}])

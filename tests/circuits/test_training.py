@@ -155,7 +155,7 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 
 
 def test_em_without_a_floor_is_refused() -> None:
-    spn = DGCSPN(grid=(4, 4), classes=2, weight_floor=0)
+    spn = DGCSPN(grid=(4, 4), n_classes=2, weight_floor=0)
     settings = FitSettings(generative=1, optimiser="em", steps=1)
     with pytest.raises(SpinalError, match="EM needs a floor"):
         fit(spn, torch.randn(4, 16), torch.tensor([0, 1, 0, 1]), settings)

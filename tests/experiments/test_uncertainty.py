@@ -135,7 +135,7 @@ def test_what_was_stopped_goes_on_to_the_same_end(
     assert list(parts(tmp_path)) == [METHODS[0]]
     monkeypatch.setattr(Pair, "make_posterior", original)
     monkeypatch.setattr("spinal.experiments.uncertainty.networks.train", None)  # it was kept
-    run_pairs([replace(pair, members=2)], [0], tmp_path)
+    run_pairs([replace(pair, posterior=dict(pair.posterior))], [0], tmp_path)
     expected, found = parts(out), parts(tmp_path)
     for part in (*expected.values(), *found.values()):
         part.pop("seconds")

@@ -59,6 +59,6 @@ def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="not a spinal network"):
         load(path)
     for config in ('{"name": "lenet5"}', "[1", '{"name": "dense", "input_shape": [3]}'):
-        save_file({"a": torch.zeros(1)}, path, {"format": "spinal.network/1", "network": config})
+        save_file({"a": torch.zeros(1)}, path, {"format": "spinal.network/2", "network": config})
         with pytest.raises(FileFormatError, match="header"):
             load(path)

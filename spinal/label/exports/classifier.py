@@ -67,9 +67,9 @@ class ImageClassifier:
         tensors = {**_dense(network), **restated(circuit)}
         module = standalone.Classifier(tensors, classes, _described(backbone))
         classifier = cls(backbone, module)
-        if (len(module.mean), circuit.classes) != (backbone.features, len(classes)):
+        if (len(module.mean), circuit.n_classes) != (backbone.features, len(classes)):
             raise ExportError(
-                f"a model of {circuit.classes} classes on {len(module.mean)} features, but "
+                f"a model of {circuit.n_classes} classes on {len(module.mean)} features, but "
                 f"{backbone.name} has {backbone.features}, and there are {len(classes)} classes"
             )
         noise = torch.randn(64, backbone.features, generator=torch.Generator().manual_seed(0))
@@ -225,7 +225,7 @@ def restated(circuit: Circuit) -> dict[str, Tensor]:
             "shift": leaves.shift + leaves.stretch * theta.natural.centre,
             "stretch": leaves.stretch,
             "square": theta.natural.common,
-            "slots": torch.where(slots < 0, circuit.features, slots),
+            "slots": torch.where(slots < 0, circuit.n_features, slots),
             "eta.0": constant.sum(1, keepdim=True),
             "eta.1": linear,
             "log_prior": theta.log_prior,

@@ -150,7 +150,7 @@ def load_classifier(project: Project) -> ImageClassifier:
         )
     circuit = Circuit.load(folder / "spn.safetensors")
     # Classes that were added since the last fit come last.
-    classes = project.settings.classes[: circuit.classes]
+    classes = project.settings.classes[: circuit.n_classes]
     try:
         return _restated(project, circuit, classes)
     except (FileFormatError, NetworkError) as error:
@@ -166,7 +166,7 @@ def _restated(project: Project, circuit: Circuit, classes: Sequence[str]) -> Ima
     name, kind, _ = parse_network(project.settings.network)
     if name == "fine-tuned":
         backbone = load_backbone(project.settings.features)
-        network = build_fine_tuned(backbone, circuit.classes)
+        network = build_fine_tuned(backbone, circuit.n_classes)
         networks.load_weights(network, file)
         return ImageClassifier.restate_whole(network.eval(), circuit, classes, backbone)
     network = networks.load(file)

@@ -53,14 +53,14 @@ def classifier(learner: ActiveLearner, backbone: Backbone) -> ImageClassifier:
     "circuit",
     [
         DGCSPN((4, 8), 5, seed=1),
-        DGCSPN(features=30, classes=3, learn_scale=True, scale=0.7),
+        DGCSPN(n_features=30, n_classes=3, learn_scale=True, scale=0.7),
         RandomSPN(13, 4, depth=3, repetitions=3),
     ],
     ids=["grid", "padded, scales learned", "random"],
 )
 @pytest.mark.parametrize("far", [1, 1e4])
 def test_plain_operations_say_what_the_circuit_says(circuit: Circuit, far: float) -> None:
-    z = 3 + 2 * torch.randn(50, circuit.features, generator=torch.Generator().manual_seed(0))
+    z = 3 + 2 * torch.randn(50, circuit.n_features, generator=torch.Generator().manual_seed(0))
     circuit.standardise(z)
     with torch.no_grad():
         log_probs, log_density = standalone.SumProduct(restated(circuit))(far * z)
@@ -158,7 +158,7 @@ def test_onnx_says_what_to_install(
 
 
 def test_what_cannot_be_restated(backbone: Backbone) -> None:
-    circuit = DGCSPN(features=128, classes=10)
+    circuit = DGCSPN(n_features=128, n_classes=10)
     with pytest.raises(ExportError, match="one dense layer"):
         ImageClassifier.restate(build_network("lenet", (8, 8, 1), 10), circuit, "ab", backbone)
     with pytest.raises(ExportError, match="without a floor"):
