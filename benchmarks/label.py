@@ -33,10 +33,10 @@ from sklearn.preprocessing import StandardScaler
 
 from spinal import Pool, load_dataset
 from spinal.files import write_text
-from spinal.label.cli import Page
 from spinal.label.export import load_classifier
 from spinal.label.project import Project, ProjectSettings, open_project
 from spinal.label.rounds import make_learner
+from spinal.label.serving import Page
 from spinal.label.simulate import Person, Session
 from spinal.pretrained import FeatureCache, load_backbone
 

@@ -1,118 +1,20 @@
-"""``spinal label``: open a folder of images, show the page, learn behind it."""
+"""A page that is served, and the worker behind it, for as long as somebody labels."""
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import threading
 import time
 import webbrowser
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-from filelock import FileLock, Timeout
+import uvicorn
 from rich.console import Console
 
 from spinal.errors import SpinalError
-
-if TYPE_CHECKING:
-    import uvicorn
-
-    from spinal.label.project import Project
-    from spinal.label.security import Rules
-    from spinal.label.supervisor import Supervisor
-
-
-def label(
-    folder: Annotated[Path, typer.Argument(help="Folder of images, or project folder.")],
-    classes: Annotated[
-        str | None,
-        typer.Option(help="Such as cat,dog,none. Needed once; later, to add more."),
-    ] = None,
-    project: Annotated[
-        Path | None,
-        typer.Option(help="Where labels, features and models are kept. [default: FOLDER/.spinal]"),
-    ] = None,
-    budget: Annotated[int | None, typer.Option(help="How many answers are planned.")] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(help="What the model sees of an image. [default: efficientnet-lite0]"),
-    ] = None,
-    network: Annotated[
-        str | None,
-        typer.Option(
-            help="What is trained: `dense`, a layer on the features; or, with many labels, a whole "
-            "network: `fine-tuned`, that behind the features; `lenet` or `vgg`, from scratch. "
-            "[default: dense]"
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine need a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
-    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
-    seed: Annotated[int | None, typer.Option(help="Source of all chance. [default: 0]")] = None,
-    simulate: Annotated[
-        Path | None,
-        typer.Option(
-            help="Let a simulated person answer, from a CSV table with columns path and label."
-        ),
-    ] = None,
-    mistakes: Annotated[
-        float, typer.Option(help="Share of wrong answers of the simulated person.")
-    ] = 0.0,
-    pace: Annotated[float, typer.Option(help="Seconds that person takes for an answer.")] = 1.0,
-) -> None:
-    """Label the images of a folder on a page, while a model learns from the answers.
-
-    The model asks for the images that it can learn most from, and is fitted again in the
-    background as answers come. Called again, it goes on where it was. Every answer is on disk
-    before the page goes on.
-    """
-    for package in ("starlette", "uvicorn"):
-        if importlib.util.find_spec(package) is None:
-            raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
-    from spinal.label.project import open_project
-
-    names = tuple(name.strip() for name in classes.split(",")) if classes else None
-    opened = open_project(
-        folder, project, classes=names, budget=budget, features=features, network=network,
-        seed=seed,
-    )  # fmt: skip
-    try:
-        with FileLock(opened.home / "lock", timeout=0):
-            joined = opened.scan()
-            images = opened.store.progress()["images"]
-            if not images:
-                raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
-            console = Console(stderr=True, highlight=False, soft_wrap=True)
-            console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
-            _introduce(opened, console)
-            with Page(opened, host, port) as page:
-                if simulate is not None:
-                    _simulate(page, simulate, mistakes, pace, console)
-                else:
-                    page.announce(console, browser)
-                    page.wait()
-    except Timeout:
-        raise SpinalError(
-            f"{opened.home}: is open in another `spinal label`; use that one's page, or end it"
-        ) from None
-    finally:
-        opened.close()
-
-
-def _introduce(project: Project, console: Console) -> None:
-    """Say what is trained, and warn if the labels, as planned, are too few for it."""
-    settings = project.settings
-    console.print(f"model: {settings.describe_model()}", markup=False)
-    progress = project.store.progress()
-    labels = progress["labelled"] - progress["held_out"]
-    planned = int((settings.budget or 0) * (1 - settings.holdout))
-    if warning := settings.warning(max(labels, planned)):
-        console.print("[bold yellow]warning:[/]", end=" ")
-        console.print(warning, markup=False)
+from spinal.label.project import Project
+from spinal.label.security import Rules, is_loopback, keep_token
+from spinal.label.server import Server
+from spinal.label.supervisor import Supervisor
 
 
 class Page:
@@ -128,23 +30,17 @@ class Page:
         self.project, self.host, self.port = project, host, port
 
     def __enter__(self) -> Page:
-        import uvicorn
-
-        from spinal.label.security import Rules, is_loopback, keep_token
-        from spinal.label.server import Server
-        from spinal.label.supervisor import Supervisor
-
         self._socket = _listen(self.host, self.port)
         self.port = self._socket.getsockname()[1]
         token = None if is_loopback(self.host) else keep_token(self.project.home / "token")
-        self.rules: Rules = Rules(self.host, self.port, token)
-        self.supervisor: Supervisor = Supervisor(self.project.home)
+        self.rules = Rules(self.host, self.port, token)
+        self.supervisor = Supervisor(self.project.home)
         app = Server(self.project, self.rules, self.supervisor).app
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off",
             timeout_graceful_shutdown=2,
         )  # fmt: skip
-        self.server: uvicorn.Server = uvicorn.Server(config)
+        self.server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True
         )
@@ -205,12 +101,3 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}, port {port} ({error.strerror}): choose another --port"
         ) from error
     return listening
-
-
-def _simulate(page: Page, table: Path, mistakes: float, pace: float, console: Console) -> None:
-    from spinal.label.simulate import Person, read_answers
-
-    person = Person(read_answers(table), page.project.settings.classes, mistakes=mistakes)
-    budget = page.project.settings.budget
-    result = person.label(page.link, budget, pace=pace, on_answer=None)
-    console.print(result.summary())

@@ -15,11 +15,11 @@ from starlette.testclient import TestClient
 
 from spinal.circuits import Recipe
 from spinal.circuits.training import FitSettings
+from spinal.commands.label import _introduce
 from spinal.errors import SpinalError
 from spinal.label import export, rounds, worker
 from spinal.label.beliefs import Beliefs
 from spinal.label.classifier import ImageClassifier
-from spinal.label.cli import _introduce
 from spinal.label.export import export_model, load_classifier, predict
 from spinal.label.kinds import KINDS, Kind, describe_network, parse_network
 from spinal.label.project import Project, ProjectSettings, open_project

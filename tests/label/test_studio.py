@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from spinal.cli import app
+from spinal.commands.app import app
 from spinal.label.formats import choice, labelling_configuration
 from spinal.label.studio import SAMPLING, Studio
 from spinal.label.studio_api import StudioAPI, StudioError
