@@ -42,7 +42,7 @@ class Room:
 #: From top to bottom: a room imports only from those above it.
 ROOMS = (
     Room(FOUNDATIONS, "errors, settings and files, which every room may import",
-         ("errors", "files", "settings", "threads"), imports=(), torch=False),
+         ("errors", "files", "settings", "threads"), imports=()),
     Room("circuits", "sum-product networks", imports=()),
     Room("estimators", "the SPN as a scikit-learn estimator"),
     Room("data", "datasets, folders, splits, the pool of points"),
