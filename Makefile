@@ -6,7 +6,7 @@ READY  := .venv/.ready
 STUDIO ?= $(HOME)/.cache/spinal/label-studio/bin/label-studio
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format clean
+.PHONY: help demo test test-all check format rooms clean
 
 help:  ## List these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check: $(READY)  ## Lint and type-check
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+rooms: $(READY)  ## Draw docs/rooms.svg, the packages and their imports, from the code
+	$(BIN)/python docs/rooms.py
 
 clean:  ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

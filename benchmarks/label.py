@@ -34,10 +34,10 @@ from sklearn.preprocessing import StandardScaler
 from spinal import Pool, load_dataset
 from spinal.encoders import FeatureCache, load_backbone
 from spinal.files import write_text
-from spinal.label.cli import Page
 from spinal.label.exports.export import load_classifier
 from spinal.label.learning.rounds import make_learner
 from spinal.label.store.project import Project, ProjectSettings, open_project
+from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Person, Session
 
 LABEL = "spinal label, as it is left"

@@ -49,7 +49,7 @@ class Server:
             port = probe.getsockname()[1]
         self.link = f"http://127.0.0.1:{port}/"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "spinal.cli", "label", str(self.folder), "--classes", "a,b,c",
+            [sys.executable, "-m", "spinal", "label", str(self.folder), "--classes", "a,b,c",
              "--port", str(port), "--no-browser", *self.options],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -27,7 +27,7 @@ METHODS, SEEDS = ("spn-cnn", "deterministic"), "0-3"
 
 def timed(workers: int, rounds: int, engine: str) -> tuple[float, dict[str, Any]]:
     """Seconds of the eight runs, and what came out of each, but for its own seconds."""
-    command = [sys.executable, "-m", "spinal.cli", "run", "digits", "--seeds", SEEDS]
+    command = [sys.executable, "-m", "spinal", "run", "digits", "--seeds", SEEDS]
     for method in METHODS:
         command += ["--method", method]
     command += ["--rounds", str(rounds), "--workers", str(workers), "--engine", engine]

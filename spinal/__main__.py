@@ -1,6 +1,6 @@
 """``python -m spinal``: the same as the command ``spinal``."""
 
-from spinal.cli import main
+from spinal.commands.app import main
 
 if __name__ == "__main__":
     main()

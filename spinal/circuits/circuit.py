@@ -323,7 +323,7 @@ class Circuit(nn.Module):
     @classmethod
     def load(cls: type[SomeCircuit], path: str | Path) -> SomeCircuit:
         """Read what `save` wrote. Nothing is unpickled; a foreign file is refused."""
-        circuit = storage.load(Path(path))
+        circuit = storage.load(Path(path), Circuit.__subclasses__())
         if not isinstance(circuit, cls):
             raise StructureError(f"{path} holds a {type(circuit).__name__}, not a {cls.__name__}")
         return circuit

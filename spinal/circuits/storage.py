@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,19 +21,20 @@ def save(circuit: Circuit, path: Path) -> None:
     write_tensors(path, circuit.state_dict(), FORMAT, structure)
 
 
-def load(path: Path) -> Circuit:
+def load(path: Path, structures: Iterable[type[Circuit]]) -> Circuit:
     """Read a circuit, on the CPU.
+
+    Args:
+        path: the file.
+        structures: what it may hold.
 
     Raises:
         FileFormatError: if the file is not one that `save` wrote, or was damaged.
     """
-    from spinal.circuits.dgc import DGCSPN
-    from spinal.circuits.random import RandomSPN
-
-    structures: dict[str, type[Circuit]] = {"DGCSPN": DGCSPN, "RandomSPN": RandomSPN}
     structure, tensors = read_tensors(path, FORMAT)
+    by_name: dict[str, Callable[..., Circuit]] = {kind.__name__: kind for kind in structures}
     try:
-        circuit = structures[structure["class"]](**structure["arguments"])
+        circuit = by_name[structure["class"]](**structure["arguments"])
         circuit.to(tensors["prior_logits"].dtype).load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(

@@ -96,7 +96,7 @@ class Command:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "spinal.cli", *self.arguments, "--port", str(self.port),
+            [sys.executable, "-m", "spinal", *self.arguments, "--port", str(self.port),
              "--no-browser"],
             stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
         )  # fmt: skip

@@ -108,7 +108,7 @@ def test_thirty_images_undo_reload_kill_and_export(
 
     table = tmp_path / "labels.csv"
     done = subprocess.run(
-        [sys.executable, "-m", "spinal.cli", "export", str(images), "--to", str(table)],
+        [sys.executable, "-m", "spinal", "export", str(images), "--to", str(table)],
         capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from spinal.cli import app
+from spinal.commands.app import app
 from spinal.errors import SpinalError
 from spinal.experiments import full_labels
 from spinal.experiments.full_labels import EXPERIMENTS, FullLabels, pixels, run_experiment

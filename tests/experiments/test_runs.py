@@ -131,8 +131,8 @@ def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     toml = tmp_path / "tiny.toml"
     toml.write_text(tomli_w.dumps(PROTOCOL.to_mapping()))
     command = [
-        sys.executable, "-m", "spinal.cli", "run", str(toml), "--out", str(tmp_path / "runs"),
-        "--workers", "1", "--acquisition", "max-entropy",
+        sys.executable, "-m", "spinal", "run", str(toml), "--out", str(tmp_path / "runs"),
+        "--workers", "1",
     ]  # fmt: skip
     rng = np.random.default_rng(0)
     run = replace(done, out=tmp_path / "runs")
@@ -161,7 +161,7 @@ def test_workers_leave_with_the_process_that_started_them(tmp_path: Path) -> Non
     toml = tmp_path / "long.toml"
     toml.write_text(tomli_w.dumps(replace(PROTOCOL, name="long", rounds=20).to_mapping()))
     command = [
-        sys.executable, "-m", "spinal.cli", "run", str(toml), "--out", str(tmp_path / "runs"),
+        sys.executable, "-m", "spinal", "run", str(toml), "--out", str(tmp_path / "runs"),
         "--workers", "2", "--seeds", "0,1",
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)

@@ -88,6 +88,8 @@ def test_a_changed_protocol_does_not_go_on_in_the_folder_of_the_unchanged_one(
     changed = replace(run, protocol=load_protocol("digits", [*SHORT, "initial=30"]))
     with pytest.raises(SpinalError, match="made with other settings"):
         execute(changed)
+    with pytest.raises(SpinalError, match="made with other settings"):
+        run_grid([changed], workers=1)
     named = replace(run, protocol=load_protocol("digits", [*SHORT, "initial=30", "name=thirty"]))
     execute(named)
     assert named.rounds()[0]["labels"] == 30

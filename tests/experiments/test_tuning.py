@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from spinal import ActiveLearner, Pool, load_dataset
+from spinal.commands.tune import Searches
+from spinal.commands.tune import tune as command
 from spinal.data import make_splits
 from spinal.errors import SpinalError
 from spinal.experiments import Protocol, load_protocol, protocol_names
@@ -28,8 +30,6 @@ from spinal.experiments.tuning import (
 from spinal.experiments.tuning.searches import Tried, paper_values
 from spinal.experiments.tuning.trials import Outcome, Setting, training_split
 from spinal.experiments.tuning.tuner import applied, default_labels
-from spinal.tune_command import Searches
-from spinal.tune_command import tune as command
 
 PROTOCOL = Protocol(
     "tiny", initial=20, batch=10, rounds=4, pool=200, validation=100,

@@ -12,7 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from spinal.cli import app
+from spinal.commands.app import app
 from spinal.data import load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments import uncertainty

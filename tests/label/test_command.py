@@ -13,9 +13,10 @@ import pytest
 from filelock import FileLock
 from rich.console import Console
 
+from spinal.commands.label import label
 from spinal.errors import DataError, SpinalError
-from spinal.label.cli import Page, label
 from spinal.label.store.project import Project
+from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Connection, Person, read_answers
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images

@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from spinal import ActiveLearner
-from spinal.cli import app
+from spinal.commands.app import app
 from spinal.data import load_csv, load_folder
 from spinal.errors import SpinalError
 from spinal.label.exports.classifier import ImageClassifier

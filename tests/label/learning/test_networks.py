@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 
 from spinal.circuits import Recipe
 from spinal.circuits.training import FitSettings
+from spinal.commands.label import _introduce
 from spinal.encoders import build_fine_tuned, load_backbone
 from spinal.encoders.trained import SCRATCH, SIZE
 from spinal.errors import SpinalError
-from spinal.label.cli import _introduce
 from spinal.label.exports import export
 from spinal.label.exports.classifier import ImageClassifier
 from spinal.label.exports.export import export_model, load_classifier, predict

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from spinal.cli import app
+from spinal.commands.app import app
 from spinal.encoders import load_backbone
 from spinal.label.exports.formats import choice, labelling_configuration
 from spinal.label.studio.api import StudioAPI, StudioError

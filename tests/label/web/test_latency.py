@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from spinal.label.cli import Page
 from spinal.label.store.project import open_project
+from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Person
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images

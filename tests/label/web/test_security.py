@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from spinal.label.cli import label
+from spinal.commands.label import label
 from spinal.label.store.project import Project
 from spinal.label.web.security import MAX_BODY, is_loopback, keep_token
 from tests.label.conftest import Connect

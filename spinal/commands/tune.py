@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from spinal.commands.options import Changes, DataDir, Workers, parse_seeds
 from spinal.errors import SpinalError
 
 if TYPE_CHECKING:
     from spinal.experiments.tuning.searches import Search
-    from spinal.experiments.tuning.tuner import Step, TunedPart
-
-_SHOWN = 10
 
 
 class Searches(str, Enum):
@@ -72,11 +66,9 @@ def tune(
         Path | None,
         typer.Option(help="The protocol file to write. [default: PROTOCOL-tuned.toml]"),
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Runs at a time; 0: one for each core.")] = 0,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", envvar="SPINAL_DATA", help="Where datasets are kept."),
-    ] = None,
+    changes: Changes = None,
+    workers: Workers = 0,
+    data_dir: DataDir = None,
 ) -> None:
     """Choose learning rate and dropout of a protocol on its validation set.
 
@@ -106,34 +98,35 @@ def tune(
 
     - `spinal tune fashion-mnist-1k@cpu --search optuna --trials 100 --seeds 0-2`
     """
-    from spinal.cli import parse_seeds
     from spinal.experiments import load_protocol
+    from spinal.experiments.tuning.display import result_table, show_progress
     from spinal.experiments.tuning.tuner import PARTS, check_target, default_labels, tuned_text
     from spinal.experiments.tuning.tuner import tune as find
     from spinal.files import write_text
 
-    found = load_protocol(protocol)
+    untuned = load_protocol(protocol, changes or [])
     chosen = parse_seeds(seeds)
     way = _search(search, learning_rates, dropouts, trials, chosen[0])
-    out = out or Path(f"{found.name.replace('@', '-')}-tuned.toml")
-    kept = out.with_suffix(".trials.jsonl")
-    check_target(out, protocol, kept)
-    labels = default_labels(found) if labels is None else labels
+    out = out or Path(f"{untuned.name.replace('@', '-')}-tuned.toml")
+    trials_file = out.with_suffix(".trials.jsonl")
+    check_target(out, protocol, trials_file)
+    labels = default_labels(untuned) if labels is None else labels
     console = Console()
-    with _progress(console) as on_step:
+    with show_progress(console) as on_step:
         tuned = find(
-            found, way, kept, parts=[each.value for each in part] if part else PARTS,
+            untuned, way, trials_file, parts=[each.value for each in part] if part else PARTS,
             labels=labels, seeds=chosen, workers=workers, data_dir=data_dir, on_step=on_step,
         )  # fmt: skip
     options = {"--search": search.value, "--learning-rates": learning_rates, "--dropouts": dropouts,
                "--trials": trials, "--labels": labels, "--seeds": seeds}  # fmt: skip
     command = ["spinal", "tune", protocol, *(f"--part={each.value}" for each in part or [])]
     command += [f"{name}={value}" for name, value in options.items() if value is not None]
+    command += [f"--set={change}" for change in changes or []]
     write_text(out, tuned_text(tuned, shlex.join(command)))
     for each in tuned.parts:
-        console.print(_table(each))
+        console.print(result_table(each))
     console.print(
-        f"\nwritten: {out}; all trials: {kept}\nnow: spinal run {out}",
+        f"\nwritten: {out}; all trials: {trials_file}\nnow: spinal run {out}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 
@@ -177,63 +170,3 @@ def _numbers(
         span = "more than 0" if low is not None else f"from 0 to below {below:g}"
         raise SpinalError(f"{option}: {wrong[0]:g} is out of range: {span}")
     return values
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[Step], None]]:
-    """A bar for each part on a terminal, a line for each new trial elsewhere."""
-    from spinal.experiments.tuning.tuner import describe
-
-    if not console.is_terminal:
-
-        def write(step: Step) -> None:
-            if step.is_new:
-                console.print(
-                    f"{step.part} {step.done}/{step.total}: {describe(step.trial.setting)}, "
-                    f"seed {step.trial.seed}: accuracy {step.outcome.accuracy:.4f}",
-                    highlight=False, soft_wrap=True,
-                )  # fmt: skip
-
-        yield write
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[last]}"),
-                  console=console) as bars:  # fmt: skip
-        tasks = {}
-
-        def advance(step: Step) -> None:
-            if step.part not in tasks:
-                tasks[step.part] = bars.add_task(step.part, total=step.total, last="")
-            last = f"{describe(step.trial.setting)}: {step.outcome.accuracy:.1%}"
-            bars.update(tasks[step.part], completed=step.done, last=last)
-
-        yield advance
-
-
-def _table(tuned: TunedPart) -> Table:
-    """The best settings of a part, and the protocol's own."""
-    from spinal.experiments.tuning.tuner import number, percent
-
-    shown = list(tuned.tried[:_SHOWN])
-    if tuned.own not in shown:
-        shown.append(tuned.own)
-    keys = list(dict.fromkeys(key for each in tuned.tried for key in each.setting))
-    left = len(tuned.tried) - len(shown)
-    more = f"; {left} more in the file of trials" if left else ""
-    table = Table(
-        box=None, header_style="dim", title=f"{tuned.part}: validation accuracy in percent{more}",
-        title_justify="left",
-    )  # fmt: skip
-    for column in ("", *keys, "accuracy ± spread", "NLL"):
-        table.add_column(column, justify="left" if not column else "right")
-    for rank, each in enumerate(tuned.tried):
-        if each not in shown:
-            continue
-        setting = tuned.before if each is tuned.own else each.setting
-        name = "best" if rank == 0 else str(rank + 1)
-        values = [number(setting[key]) if key in setting else "as built" for key in keys]
-        table.add_row(
-            f"{name}, as before" if each is tuned.own else name, *values, percent(each),
-            f"{each.nll:.3f}", style="bold" if rank == 0 else None,
-        )  # fmt: skip
-    return table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinal.cli import parse_seeds
+from spinal.commands.options import parse_seeds
 from spinal.errors import SpinalError
 
 
@@ -40,6 +40,48 @@ def test_help_reads_like_a_manual() -> None:
         assert word in shown
 
 
+def test_help_needs_neither_torch_nor_numpy() -> None:
+    """As ``spinal --help`` would wait seconds for them."""
+    code = (
+        "import sys\nfrom spinal.commands.app import main\nsys.argv = ['spinal', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'torch', 'numpy', 'sklearn', 'pandas'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path.cwd())},
+    )  # fmt: skip
+    assert "demo" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_set_changes_a_protocol(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'rounds = 0\n[network]\nname = "dense"\ntraining = {min-steps = 1, max-steps = 2}\n'
+    )
+    random = ["run", "mine.toml", "--method", "random", "--workers", "1"]
+    assert spinal(*random, cwd=tmp_path).returncode == 0
+    wide = ["--set", "initial=30", "--set", "network.training.batch-size=8"]
+    refused = spinal(*random, *wide, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "made with other settings" in refused.stderr
+    done = spinal(*random, *wide, "--out", "other", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "30 labels" in done.stdout
+    kept = (tmp_path / "other" / "mine" / "random" / "seed-0" / "run.toml").read_text()
+    assert "batch-size = 8" in kept
+
+
+def test_demo_spn_writes_picture_and_table(tmp_path: Path) -> None:
+    done = spinal("demo-spn", "--out", "here", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "here/spn.png" in done.stdout
+    header, first, *_ = (tmp_path / "here" / "spn.csv").read_text().splitlines()
+    assert header.startswith("missing,")
+    with_all_features = [float(value) for value in first.split(",")][1:]
+    assert with_all_features[0] == with_all_features[1] > 0.9
+
+
 def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
     done = spinal("demo", "--rounds", "1", "--seeds", "0", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -58,6 +100,8 @@ def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
         (["run", "digits", "--method", "spn"], "did you mean 'spn-cnn'"),
         (["run", "digits", "--acquisition", "bald-ish"], "does not go with 'bald-ish'"),
         (["run", "digits", "--seeds", "a-b"], "give numbers and ranges"),
+        (["run", "digits", "--set", "network.widht=2"], "did you mean 'width'"),
+        (["tune", "digits", "--set", "rounds"], "is not KEY=VALUE"),
         (["run", "digits", "--engine", "rai"], "did you mean 'ray'"),
         (["report", "nothing-here"], "no runs in it"),
         (["protocols", "nope"], "no protocol 'nope'"),

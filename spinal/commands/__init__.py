@@ -1,0 +1,1 @@
+"""The command line: a file for each command, their common options in `options`."""

@@ -1,0 +1,53 @@
+"""What several commands print: tables, the files that were written, a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import JustifyMethod
+
+
+def print_table(
+    columns: Iterable[str],
+    rows: Iterable[Sequence[str]],
+    title: str | None = None,
+    justify: JustifyMethod = "left",
+) -> None:
+    """Print a table without lines; what does not fit is folded."""
+    table = Table(box=None, header_style="dim", title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold", justify=justify)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def print_frame(cells: pd.DataFrame, title: str) -> None:
+    """Print a data frame as a table."""
+    rows = ([str(cell) for cell in row] for row in cells.to_numpy().tolist())
+    print_table(map(str, cells.columns), rows, title)
+
+
+def print_written(paths: Iterable[Path], folder: Path) -> None:
+    """List the files that were written to a folder; those in folders of it are too many."""
+    for path in paths:
+        if path.parent == folder:
+            Console().print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, on a terminal, and the function that moves it: ``(done, total)``."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

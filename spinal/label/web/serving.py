@@ -1,0 +1,103 @@
+"""A page that is served, and the worker behind it, for as long as somebody labels."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import webbrowser
+
+import uvicorn
+from rich.console import Console
+
+from spinal.errors import SpinalError
+from spinal.label.learning.supervisor import Supervisor
+from spinal.label.store.project import Project
+from spinal.label.web.security import Rules, is_loopback, keep_token
+from spinal.label.web.server import Server
+
+
+class Page:
+    """A server and the worker behind it, for as long as the context lasts.
+
+    Args:
+        project: what is labelled.
+        host: address to listen on.
+        port: port to listen on; 0 for any.
+    """
+
+    def __init__(self, project: Project, host: str, port: int) -> None:
+        self.project, self.host, self.port = project, host, port
+
+    def __enter__(self) -> Page:
+        self._socket = _listen(self.host, self.port)
+        self.port = self._socket.getsockname()[1]
+        token = None if is_loopback(self.host) else keep_token(self.project.home / "token")
+        self.rules = Rules(self.host, self.port, token)
+        self.supervisor = Supervisor(self.project.home)
+        app = Server(self.project, self.rules, self.supervisor).app
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, lifespan="off",
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        self.server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+        self.supervisor.start()
+        self._thread.start()
+        while not self.server.started:
+            if not self._thread.is_alive():
+                raise SpinalError("the server could not be started")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        self._thread.join(5)
+        self.supervisor.stop()
+        self._socket.close()
+
+    @property
+    def link(self) -> str:
+        """Where the page is, with the token if one is needed."""
+        name = self.host
+        if name in ("0.0.0.0", "::"):
+            name = socket.gethostname()
+        at = f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+        return at if self.rules.token is None else f"{at}?token={self.rules.token}"
+
+    def announce(self, console: Console, browser: bool) -> None:
+        """Say where the page is, and open it."""
+        if self.rules.token is not None:
+            console.print(
+                "[bold yellow]warning:[/] others on the network can reach this page. Whoever has "
+                "the link can see and label the images; what is sent is not encrypted."
+            )
+        console.print(f"label at [bold]{self.link}[/]  (Ctrl-C ends it; nothing is lost)")
+        if browser:
+            webbrowser.open(self.link)
+
+    def wait(self) -> None:
+        """Until somebody presses Ctrl-C."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(1)
+        except KeyboardInterrupt:
+            pass
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or an error that says what to do."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # With the protocol named, asyncio sends at once (TCP_NODELAY). Without, the second part of
+        # a reply would wait 40 ms for the other side to acknowledge the first.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        raise SpinalError(
+            f"cannot listen on {host}, port {port} ({error.strerror}): choose another --port"
+        ) from error
+    return listening
