@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,15 +52,21 @@ class MaxHerding(Covering):
         self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
     ) -> Tensor:
         assert candidates.features is not None
-        assert candidates.labelled_features is not None
         points = UnitFeatures(candidates.features, distinct_M)
+        return torch.tensor(herd(points, self._coverage(candidates, points, distinct_M, b), b))
+
+    def _coverage(
+        self, candidates: Candidates, points: UnitFeatures, distinct_M: Tensor, b: int
+    ) -> Coverage:
+        """What is to be covered, and how well the labelled points do it."""
+        assert candidates.labelled_features is not None
         # The order is random already: the first are a sample.
         sample_U_D = points.rows(torch.arange(min(self.sample, len(points))))
         weights_U = self._weights(candidates, distinct_M[: self.sample])
         known = len(candidates.labelled_features) + b
         coverage = Coverage(sample_U_D, weights_U, covering_radius(sample_U_D, known))
         coverage.add(points.scale(candidates.labelled_features))
-        return torch.tensor(herd(points, coverage, b))
+        return coverage
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
         """How much it counts that a point is covered, ``[U]``."""
@@ -120,16 +127,26 @@ class Coverage:
         return away_B_U.mul_(-1 / self._radius**2).exp_()
 
 
-def herd(points: UnitFeatures, coverage: Coverage, b: int) -> list[int]:
-    """Lazy greedy search: ``b`` of the points, each with the greatest gain given those before."""
+def herd(points: UnitFeatures, coverage: Coverage, b: int, taken: Sequence[int] = ()) -> list[int]:
+    """Lazy greedy search: ``b`` points, each with the greatest gain given those before.
+
+    Args:
+        points: The points to pick from.
+        coverage: What they are to cover; the picks are added to it.
+        b: How many to pick.
+        taken: Points that are not picked.
+
+    Returns:
+        Indices of the points, the first pick first.
+    """
     bound_M = torch.cat([coverage.gains(rows) for rows in points.blocks(len(coverage))]).cpu()
+    bound_M[list(taken)] = -torch.inf
     picks: list[int] = []
     for _ in range(b):
         best, greatest = -1, -torch.inf
         for block in bound_M.argsort(descending=True, stable=True).split(_LAZY_BLOCK):
             if bound_M[block[0]] <= greatest:
                 break
-            # In the order of the blocks above: equal gains stay in it.
             gains_B = coverage.gains(points.rows(block)).cpu()
             gains_B[bound_M[block] == -torch.inf] = -torch.inf
             bound_M[block] = gains_B

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.auto import Auto
 from spinal.acquisition.badge import BADGE
 from spinal.acquisition.bait import BAIT
 from spinal.acquisition.batchbald import BatchBALD
@@ -30,6 +31,7 @@ from spinal.acquisition.variance import VarianceBALD
 from spinal.errors import suggestion
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
+    "auto": Auto,
     "random": Random,
     "max-entropy": partial(Ranked, max_entropy),
     "variation-ratio": partial(Ranked, variation_ratio),
