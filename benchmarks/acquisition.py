@@ -27,11 +27,14 @@ from acquisition_cases import (
     REDUX,
     SKACTIVEML,
     SPINAL,
+    WHOLE,
     WILD,
     Case,
     badge,
     batchbald,
+    choosing,
     describe,
+    herding,
     k_center,
     mc_dropout,
     measure,
@@ -41,6 +44,8 @@ from machine import commit, processor
 
 #: What a change of makes a measurement another one.
 MEASURED = ("spinal/acquisition", "spinal/networks", "spinal/posteriors")
+#: Those that are measured in a large pool of pretrained features alone.
+CHOOSING = ("uncertainty_herding", "bait", "drop_query")
 #: Cases, and who takes part beside spinal.
 COMPARED: list[tuple[Case, list[str]]] = [
     (batchbald(2_000, 20, 5), [REDUX, SKACTIVEML, BAAL]),
@@ -52,6 +57,10 @@ COMPARED: list[tuple[Case, list[str]]] = [
     (badge(10_000, 128, 100), [SKACTIVEML]),
     (badge(30_000, 128, 1_000), []),
     (badge(60_000, 128, 1_000), []),
+    (herding(5_000, 1_280, 100, sample=5_000), [WHOLE]),
+    (herding(100_000, 1_280, 10), []),
+    (herding(100_000, 1_280, 100), []),
+    *((choosing(what, 100_000, 1_280, 10), []) for what in CHOOSING),
 ]
 SCALING: list[Case] = [
     *(batchbald(n, 50, 10) for n in (5_000, 10_000, 20_000, 40_000)),
@@ -135,6 +144,16 @@ def judge(rows: list[dict[str, Any]], scaling: list[dict[str, Any]]) -> list[dic
             "BADGE: MB by which that is more than with N = 30,000, of 154 for N x C x D floats",
             None if whole is None or half is None else whole - half, 75, False,
         ),
+        *(
+            target(
+                f"{describe(case)}: peak under 1,000 MB above the pool's 512",
+                by.get(describe(case), {}).get("memory", {}).get(SPINAL), 1000, False,
+            )
+            for case in (
+                herding(100_000, 1_280, 10),
+                *(choosing(what, 100_000, 1_280, 10) for what in CHOOSING),
+            )
+        ),
     ]  # fmt: skip
 
 
@@ -196,7 +215,8 @@ def report(record: dict[str, Any]) -> str:
             "",
             "Parity, asserted first. BatchBALD in the exact regime: the same picks; greatest",
             f"difference in nats {parity['batchbald']}. MC Dropout, each with its own masks: 1 -",
-            f"correlation of scores {parity['mc_dropout']}. k-center: the same picks. BADGE: the",
+            f"correlation of scores {parity['mc_dropout']}. k-center and max-herding: the same",
+            "picks. BADGE: the",
             "same first pick; the mean squared distance that is left after 50 picks is greater, by",
             f"a share of {parity['badge']}.",
             "",
@@ -223,7 +243,7 @@ def main() -> None:
         parser.error("--only needs --save, where the rest is")
 
     given = {name: getattr(options, flag) for flag, name in FLAGS.items()}
-    pythons = {SPINAL: sys.executable, FLOOR: sys.executable}
+    pythons = dict.fromkeys((SPINAL, FLOOR, WHOLE), sys.executable)
     pythons |= {name: python for name, python in given.items() if python}
     wanted = set(options.only or kinds)
     before = json.loads(options.save.with_suffix(".json").read_text()) if options.only else {}

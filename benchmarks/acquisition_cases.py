@@ -16,6 +16,7 @@ BAAL, MODAL = "baal", "modAL"
 #: Options that name a Python, and the library that it has.
 FLAGS = {"batchbald": REDUX, "skactiveml": SKACTIVEML, "baal": BAAL, "modal": MODAL}
 FLOOR = "matrix-vector products"
+WHOLE = "whole kernel, NumPy"
 MODULES = {
     SPINAL: "acquisition_spinal",
     REDUX: "acquisition_batchbald",
@@ -23,6 +24,7 @@ MODULES = {
     BAAL: "acquisition_baal",
     MODAL: "acquisition_modal",
     FLOOR: "acquisition_spinal",
+    WHOLE: "acquisition_numpy",
 }
 #: Typical of MC Dropout, and samples that disagree about nearly everything; see acquisition_data.
 USUAL, WILD = 0.3, 1.0
@@ -53,6 +55,17 @@ def badge(n: int, d: int, b: int) -> Case:
     return {"what": "badge", "n": n, "d": d, "c": 10, "b": b}
 
 
+def herding(n: int, d: int, b: int, sample: int = 2_000) -> Case:
+    """Max-herding without labels; ``sample`` points of the pool are to be covered."""
+    return {"what": "herding", "n": n, "d": d, "b": b, "sample": sample}
+
+
+def choosing(what: str, n: int, d: int, b: int) -> Case:
+    """Uncertainty herding, BAIT or DropQuery, with ten classes and 100 labelled points."""
+    samples = {"k": 20} if what == "drop_query" else {}
+    return {"what": what, "n": n, "d": d, "c": 10, "b": b, **samples}
+
+
 def measure(python: str, name: str, case: Case, repeats: int = 1) -> dict[str, Any]:
     """Run one case once, or several times if it is quick."""
     threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -76,9 +89,11 @@ def describe(case: Case) -> str:
     """A case in words."""
     titles = {
         "batchbald": "BatchBALD", "frank_wolfe": "ACS-FW", "k_center": "k-center",
-        "badge": "BADGE", "mc_dropout": "MC Dropout, LeNet",
+        "badge": "BADGE", "mc_dropout": "MC Dropout, LeNet", "herding": "max-herding",
+        "uncertainty_herding": "uncertainty herding", "bait": "BAIT", "drop_query": "DropQuery",
     }  # fmt: skip
     sizes = [f"{key.upper()} = {case[key]:,}" for key in "nkcjd" if key in case]
     wild = ", samples that disagree" if case.get("doubt") == WILD else ""
     batch = f", b = {case['b']:,}" if "b" in case else ""
-    return f"{titles[case['what']]}, {', '.join(sizes)}{batch}{wild}"
+    covered = f", {case['sample']:,} to be covered" if "sample" in case else ""
+    return f"{titles[case['what']]}, {', '.join(sizes)}{batch}{covered}{wild}"

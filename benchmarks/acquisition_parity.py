@@ -12,8 +12,10 @@ from acquisition_cases import (
     SKACTIVEML,
     SPINAL,
     USUAL,
+    WHOLE,
     badge,
     batchbald,
+    herding,
     k_center,
     mc_dropout,
     measure,
@@ -28,7 +30,7 @@ def assert_parity(pythons: dict[str, str], wanted: set[str]) -> dict[str, dict[s
     """How far the peers are from spinal in each of the cases that are wanted."""
     checks = {
         "batchbald": batchbald_parity, "mc_dropout": mc_dropout_parity,
-        "k_center": k_center_parity, "badge": badge_parity,
+        "k_center": k_center_parity, "badge": badge_parity, "herding": herding_parity,
     }  # fmt: skip
     return {what: check(pythons) for what, check in checks.items() if what in wanted}
 
@@ -56,6 +58,14 @@ def k_center_parity(pythons: dict[str, str]) -> dict[str, float]:
         return {}
     assert measure(pythons[SKACTIVEML], SKACTIVEML, case)["picks"] == ours
     return {SKACTIVEML: 0.0}
+
+
+def herding_parity(pythons: dict[str, str]) -> dict[str, float]:
+    """The same picks; what is kept is the share that differs."""
+    case = herding(2_000, 64, 50, sample=2_000)
+    ours = measure(pythons[SPINAL], SPINAL, case)["picks"]
+    assert measure(pythons[WHOLE], WHOLE, case)["picks"] == ours
+    return {WHOLE: 0.0}
 
 
 def badge_parity(pythons: dict[str, str]) -> dict[str, float]:

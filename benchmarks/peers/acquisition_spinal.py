@@ -84,8 +84,42 @@ def badge(n: int, d: int, c: int, b: int) -> Run:
     return _select("badge", b, log_probs=log_probs, features=torch.from_numpy(data.vectors(n, d)))
 
 
-def _select(name: str, b: int, **arrays: torch.Tensor) -> Run:
-    candidates, acquisition = Candidates(**arrays), make_acquisition(name)
+def herding(n: int, d: int, b: int, sample: int) -> Run:
+    """Max-herding from no labelled point."""
+    features = torch.from_numpy(data.vectors(n, d))
+    settings = {"sample": sample}
+    return _select("max-herding", b, settings, features=features, labelled_features=features[:0])
+
+
+def uncertainty_herding(n: int, d: int, c: int, b: int) -> Run:
+    """Uncertainty herding from 100 labelled points."""
+    return _select("uncertainty-herding", b, **_labelled(n, 1, d, c))
+
+
+def bait(n: int, d: int, c: int, b: int) -> Run:
+    """BAIT from 100 labelled points."""
+    return _select("bait", b, **_labelled(n, 1, d, c))
+
+
+def drop_query(n: int, k: int, d: int, c: int, b: int) -> Run:
+    """DropQuery from 100 labelled points."""
+    return _select("drop-query", b, **_labelled(n, k, d, c))
+
+
+def _labelled(n: int, k: int, d: int, c: int) -> dict[str, torch.Tensor]:
+    """A pool of n points, and 100 labelled ones."""
+    features = torch.from_numpy(data.vectors(n + 100, d))
+    log_probs = torch.from_numpy(data.log_probs(n + 100, k, c, 0.3))
+    return {
+        "log_probs": log_probs[100:], "labelled_log_probs": log_probs[:100],
+        "features": features[100:], "labelled_features": features[:100],
+    }  # fmt: skip
+
+
+def _select(
+    name: str, b: int, settings: dict[str, Any] | None = None, **arrays: torch.Tensor
+) -> Run:
+    candidates, acquisition = Candidates(**arrays), make_acquisition(name, **(settings or {}))
 
     def run() -> dict[str, Any]:
         picks = acquisition.select(candidates, b, torch.Generator().manual_seed(0))

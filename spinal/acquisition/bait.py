@@ -99,8 +99,7 @@ def pick_forward(
         Indices ``[n]`` of the points, and the inverse of M after the last pick.
     """
     inverse_D_D = torch.cholesky_inverse(torch.linalg.cholesky(known_D_D))
-    v_M = _quadratic_form(points, inverse_D_D)
-    q_M = _quadratic_form(points, inverse_D_D @ needed_D_D @ inverse_D_D)
+    v_M, q_M = _quadratic_forms(points, inverse_D_D, inverse_D_D @ needed_D_D @ inverse_D_D)
     picks: list[int] = []
     for _ in range(n):
         fall_M = w_M * q_M / (1 + w_M * v_M)
@@ -110,7 +109,8 @@ def pick_forward(
         a_D = inverse_D_D @ x_D
         c = w / (1 + w * (x_D @ a_D))
         needed_a_D = needed_D_D @ a_D
-        along_M, across_M = _products(points, torch.stack([a_D, inverse_D_D @ needed_a_D], 1))
+        both_D_2 = torch.stack([a_D, inverse_D_D @ needed_a_D], 1)
+        along_M, across_M = points.inner_products(both_D_2).double().cpu().unbind(1)
         v_M -= c * along_M.square()
         q_M += c * along_M * (c * (a_D @ needed_a_D) * along_M - 2 * across_M)
         inverse_D_D -= c * torch.outer(a_D, a_D)
@@ -161,13 +161,10 @@ def _information(points: UnitFeatures, w_M: Tensor) -> Tensor:
     return total_D_D
 
 
-def _quadratic_form(points: UnitFeatures, matrix_D_D: Tensor) -> Tensor:
-    """``x^T A x`` of all points, ``[M]`` in float64."""
-    parts = [((rows @ matrix_D_D.to(rows)) * rows).sum(1) for rows in points.blocks()]
-    return torch.cat(parts).double().cpu()
-
-
-def _products(points: UnitFeatures, vectors_D_V: Tensor) -> Tensor:
-    """Inner products of V vectors with all points, ``[V, M]`` in float64."""
-    parts = [rows @ vectors_D_V.to(rows) for rows in points.blocks()]
-    return torch.cat(parts).double().cpu().T
+def _quadratic_forms(points: UnitFeatures, *matrices_D_D: Tensor) -> Tensor:
+    """``x^T A x`` of all points, for each matrix A, ``[A, M]`` in float64."""
+    parts = [
+        torch.stack([((rows @ matrix.to(rows)) * rows).sum(1) for matrix in matrices_D_D])
+        for rows in points.blocks()
+    ]
+    return torch.cat(parts, 1).double().cpu()

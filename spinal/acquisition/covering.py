@@ -13,6 +13,8 @@ from spinal.acquisition.candidates import Candidates
 
 #: Numbers that are worked on at once.
 CHUNK = 1 << 22
+#: Shorter vectors are not scaled to length 1.
+_LEAST_NORM = 1e-12
 
 
 class Covering(Acquisition):
@@ -69,6 +71,7 @@ class UnitFeatures:
         self._features, self._positions = features_N_D, positions_M
         self._dtype = torch.promote_types(features_N_D.dtype, torch.float32)
         self.dim = features_N_D.shape[1]
+        self._norms_N: Tensor | None = None
         self._centre_D = features_N_D.mean(0, dtype=self._dtype)
 
     def __len__(self) -> int:
@@ -84,9 +87,20 @@ class UnitFeatures:
         for indices in torch.arange(len(self)).split(size):
             yield self.rows(indices)
 
+    def inner_products(self, vectors_D_V: Tensor) -> Tensor:
+        """Of all M rows with V vectors, ``[M, V]``, without making the rows."""
+        if self._norms_N is None:
+            parts = self._features.split(max(1, CHUNK // self.dim))
+            self._norms_N = torch.cat([(part - self._centre_D).norm(dim=1) for part in parts])
+        vectors_D_V = vectors_D_V.to(self._centre_D)
+        inner_N_V = self._features.to(self._dtype) @ vectors_D_V - self._centre_D @ vectors_D_V
+        inner_N_V /= self._norms_N.clamp_min(_LEAST_NORM)[:, None]
+        return inner_N_V[self._positions.to(inner_N_V.device)]
+
     def scale(self, features_B_D: Tensor) -> Tensor:
         """Other features, about the same centre and scaled to length 1."""
-        return torch.nn.functional.normalize(features_B_D.to(self._dtype) - self._centre_D)
+        centred_B_D = features_B_D.to(self._dtype) - self._centre_D
+        return torch.nn.functional.normalize(centred_B_D, eps=_LEAST_NORM)
 
 
 def first_occurrences(features_N_D: Tensor, known_L_D: Tensor, order_N: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,10 +29,12 @@ class MaxHerding(Covering):
 
     .. math:: \arg\max_x \frac1U \sum_u \max(0, k(x, u) - \max_{s \in L \cup S} k(s, u)).
 
-    It needs no model and no labels, and so serves for the first questions. The mean is over a
-    sample of the pool; candidates are all of it. Gains only fall as S grows (the objective is
-    submodular), so that only candidates whose last known gain is high are evaluated again: the
-    picks are those of the exhaustive search.
+    It needs no model and no labels, and so serves for the first questions. The width of the kernel
+    follows from the pool and the number of answers: see `covering_radius`.
+
+    The mean is over a sample of the pool; candidates are all of it. Gains only fall as S grows (the
+    objective is submodular), so that only candidates whose last known gain is high are evaluated
+    again: the picks are those of the exhaustive search.
 
     Args:
         sample: How many points of the pool, drawn at random, are to be covered.
@@ -49,15 +52,21 @@ class MaxHerding(Covering):
         self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
     ) -> Tensor:
         assert candidates.features is not None
-        assert candidates.labelled_features is not None
         points = UnitFeatures(candidates.features, distinct_M)
+        return torch.tensor(herd(points, self._coverage(candidates, points, distinct_M, b), b))
+
+    def _coverage(
+        self, candidates: Candidates, points: UnitFeatures, distinct_M: Tensor, b: int
+    ) -> Coverage:
+        """What is to be covered, and how well the labelled points do it."""
+        assert candidates.labelled_features is not None
         # The order is random already: the first are a sample.
-        coverage = Coverage(
-            points.rows(torch.arange(min(self.sample, len(points)))),
-            self._weights(candidates, distinct_M[: self.sample]),
-        )
+        sample_U_D = points.rows(torch.arange(min(self.sample, len(points))))
+        weights_U = self._weights(candidates, distinct_M[: self.sample])
+        known = len(candidates.labelled_features) + b
+        coverage = Coverage(sample_U_D, weights_U, covering_radius(sample_U_D, known))
         coverage.add(points.scale(candidates.labelled_features))
-        return torch.tensor(herd(points, coverage, b))
+        return coverage
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
         """How much it counts that a point is covered, ``[U]``."""
@@ -84,21 +93,21 @@ class UncertaintyHerding(MaxHerding):
 class Coverage:
     r"""How well U points are covered: by the kernel to the most similar point that was added.
 
-    The kernel is :math:`\exp(-|x - u|^2 / 2 \sigma^2)`.
+    The kernel is :math:`k(x, u) = \exp(-|x - u|^2 / r^2)`.
 
     Args:
         points_U_D: The points, of length 1.
         weights_U: How much each counts.
-        bandwidth: :math:`\sigma`; the median distance of a point to its nearest neighbour, if None.
+        radius: r, the distance at which a point still covers another by 1 / e.
+
+    Attributes:
+        covered_U: How well each point is covered, from 0 to 1.
     """
 
-    def __init__(
-        self, points_U_D: Tensor, weights_U: Tensor, bandwidth: float | None = None
-    ) -> None:
-        self._points_U_D = points_U_D
+    def __init__(self, points_U_D: Tensor, weights_U: Tensor, radius: float) -> None:
+        self._points_U_D, self._radius = points_U_D, radius
         self._weights_U = (weights_U / weights_U.sum()).to(points_U_D)
         self.covered_U = points_U_D.new_zeros(len(points_U_D))
-        self.bandwidth = nearest_neighbour_distance(points_U_D) if bandwidth is None else bandwidth
 
     def __len__(self) -> int:
         return len(self._points_U_D)
@@ -115,19 +124,29 @@ class Coverage:
 
     def _kernel(self, rows_B_D: Tensor) -> Tensor:
         away_B_U = squared_distances(rows_B_D, self._points_U_D)
-        return away_B_U.mul_(-0.5 / self.bandwidth**2).exp_()
+        return away_B_U.mul_(-1 / self._radius**2).exp_()
 
 
-def herd(points: UnitFeatures, coverage: Coverage, b: int) -> list[int]:
-    """Lazy greedy search: ``b`` of the points, each with the greatest gain given those before."""
+def herd(points: UnitFeatures, coverage: Coverage, b: int, taken: Sequence[int] = ()) -> list[int]:
+    """Lazy greedy search: ``b`` points, each with the greatest gain given those before.
+
+    Args:
+        points: The points to pick from.
+        coverage: What they are to cover; the picks are added to it.
+        b: How many to pick.
+        taken: Points that are not picked.
+
+    Returns:
+        Indices of the points, the first pick first.
+    """
     bound_M = torch.cat([coverage.gains(rows) for rows in points.blocks(len(coverage))]).cpu()
+    bound_M[list(taken)] = -torch.inf
     picks: list[int] = []
     for _ in range(b):
         best, greatest = -1, -torch.inf
         for block in bound_M.argsort(descending=True, stable=True).split(_LAZY_BLOCK):
             if bound_M[block[0]] <= greatest:
                 break
-            # In the order of the blocks above: equal gains stay in it.
             gains_B = coverage.gains(points.rows(block)).cpu()
             gains_B[bound_M[block] == -torch.inf] = -torch.inf
             bound_M[block] = gains_B
@@ -145,7 +164,15 @@ def squared_distances(a_N_D: Tensor, b_M_D: Tensor) -> Tensor:
     return inner_N_M.add_(a_N_D.square().sum(1, keepdim=True)).clamp_min_(0)
 
 
-def nearest_neighbour_distance(points_U_D: Tensor) -> float:
-    """The median, over at least two points, of the distance to the nearest other one."""
-    away_U_U = squared_distances(points_U_D, points_U_D).fill_diagonal_(torch.inf)
-    return max(float(away_U_U.amin(1).median().sqrt()), _LEAST_DISTANCE)
+def covering_radius(points_U_D: Tensor, n: int) -> float:
+    """How far a point has to reach if n of them are to cover all U.
+
+    Each of n has to stand for m = U / n points. The radius is the median, over the points, of the
+    distance to the m-th nearest other one. It falls as answers come in, down to the distance of
+    nearest neighbours. It depends neither on the number of points nor on how many nearly coincide.
+    """
+    away_U_U = squared_distances(points_U_D, points_U_D).fill_diagonal_(-1)
+    # The nearest is the point itself.
+    nearest = min(max(len(points_U_D) // max(n, 1), 1) + 1, len(points_U_D))
+    median = away_U_U.kthvalue(nearest).values.median().clamp_min(0).sqrt()
+    return max(float(median), _LEAST_DISTANCE)

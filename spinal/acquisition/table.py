@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
+from spinal.acquisition.auto import Auto
 from spinal.acquisition.badge import BADGE
 from spinal.acquisition.bait import BAIT
 from spinal.acquisition.batchbald import BatchBALD
@@ -31,6 +32,7 @@ from spinal.errors import SpinalError, suggestion
 from spinal.settings import from_mapping
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
+    "auto": Auto,
     "random": Random,
     "max-entropy": partial(Ranked, max_entropy),
     "variation-ratio": partial(Ranked, variation_ratio),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spinal.acquisition import AcquisitionError, Candidates, make_acquisition
 from spinal.acquisition.covering import UnitFeatures, first_occurrences
-from spinal.acquisition.herding import Coverage, herd, nearest_neighbour_distance
+from spinal.acquisition.herding import Coverage, covering_radius, herd
 
 herding = pytest.mark.parametrize("name", ["max-herding", "uncertainty-herding"])
 
@@ -37,12 +37,11 @@ def exhaustive(z: np.ndarray, labelled: np.ndarray, weights: np.ndarray, b: int)
     z = z / np.linalg.norm(z, axis=1, keepdims=True)
     labelled = labelled / np.linalg.norm(labelled, axis=1, keepdims=True)
     away = np.linalg.norm(z[:, None] - z[None], axis=-1)
-    sigma = np.quantile(
-        np.where(np.eye(len(z), dtype=bool), np.inf, away).min(1), 0.5, method="lower"
-    )
+    share = max(len(z) // (len(labelled) + b), 1)
+    radius = np.quantile(np.sort(away, 1)[:, share], 0.5, method="lower")
 
     def kernel(a: np.ndarray) -> np.ndarray:
-        return np.exp(-(np.linalg.norm(a - z, axis=1) ** 2) / (2 * sigma**2))
+        return np.exp(-((np.linalg.norm(a - z, axis=1) / radius) ** 2))
 
     covered = np.zeros(len(z))
     for point in labelled:
@@ -113,8 +112,8 @@ def test_lazy_search_with_many_candidates_is_the_greedy_one(monkeypatch):
 
     points = UnitFeatures(draw(400, 6), torch.arange(400))
     sample = points.rows(torch.arange(150))
-    expected = herd(points, Coverage(sample, torch.ones(150)), 30)
-    greedy, picks = Coverage(sample, torch.ones(150)), []
+    expected = herd(points, Coverage(sample, torch.ones(150), 0.4), 30)
+    greedy, picks = Coverage(sample, torch.ones(150), 0.4), []
     for _ in range(30):
         gains = greedy.gains(points.rows(torch.arange(400)))
         gains[picks] = -1
@@ -123,7 +122,7 @@ def test_lazy_search_with_many_candidates_is_the_greedy_one(monkeypatch):
     assert expected == picks
     monkeypatch.setattr(herding, "_LAZY_BLOCK", 3)
     monkeypatch.setattr(covering, "CHUNK", 1000)
-    assert herd(points, Coverage(sample, torch.ones(150)), 30) == picks
+    assert herd(points, Coverage(sample, torch.ones(150), 0.4), 30) == picks
 
 
 def test_a_sample_of_the_pool_is_nearly_as_good_to_cover_as_all_of_it():
@@ -133,16 +132,19 @@ def test_a_sample_of_the_pool_is_nearly_as_good_to_cover_as_all_of_it():
     def covered(sample: int) -> float:
         acquisition = make_acquisition("max-herding", sample=sample)
         chosen = acquisition.select(Candidates(features=z, labelled_features=z[:0]), 10, seeded(3))
-        whole = Coverage(points.rows(torch.arange(600)), torch.ones(600), bandwidth=0.3)
+        rows = points.rows(torch.arange(600))
+        whole = Coverage(rows, torch.ones(600), covering_radius(rows, 10))
         whole.add(points.rows(chosen))
         return float(whole.covered_U.mean())
 
     assert covered(200) > 0.93 * covered(600)
 
 
-def test_the_bandwidth_is_the_median_distance_to_the_nearest_neighbour():
-    line = torch.tensor([[0.0], [1.0], [3.0], [6.0], [10.0]]).double()  # nearest: 1, 1, 2, 3, 4
-    assert nearest_neighbour_distance(line) == pytest.approx(2)
+@pytest.mark.parametrize(("n", "expected"), [(5, 2), (100, 2), (2, 3), (1, 9), (0, 9)])
+def test_the_radius_reaches_as_many_neighbours_as_each_answer_stands_for(n, expected):
+    # Distances to the nearest: 1, 1, 2, 3, 4; second: 3, 2, 3, 4, 7; farthest: 10, 9, 7, 6, 10.
+    line = torch.tensor([[0.0], [1.0], [3.0], [6.0], [10.0]]).double()
+    assert covering_radius(line, n) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["max-herding", "uncertainty-herding", "bait", "drop-query"])

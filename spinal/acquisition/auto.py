@@ -1,0 +1,63 @@
+"""The acquisition function for any pool: first cover it, then go where the model is unsure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spinal.acquisition.acquisition import AcquisitionError
+from spinal.acquisition.candidates import Candidates
+from spinal.acquisition.covering import UnitFeatures
+from spinal.acquisition.herding import UncertaintyHerding, herd
+
+#: Answers for each class from which on the model's doubt counts more than the pool as it is.
+_ANSWERS_PER_CLASS = 2
+
+
+@dataclass(frozen=True)
+class Auto(UncertaintyHerding):
+    r"""From covering the pool to covering the model's doubt, with a share of chance.
+
+    The weight of a point u is :math:`(1 - \alpha) + \alpha U_u / \bar U`, where U is one minus the
+    margin between the two most probable classes, and :math:`\alpha = L / (L + 2 C)` for L labelled
+    points and C classes. Without labels it is `MaxHerding`; with a few for each class, mostly
+    `UncertaintyHerding`. Before there is a model, give all classes the same probability.
+
+    A small share of the picks is drawn from all candidates alike. Chance guards against blind spots
+    of features and model, and tells without bias how good the model is.
+
+    Args:
+        chance: The probability that a pick is drawn by chance.
+    """
+
+    chance: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.chance <= 1:
+            raise AcquisitionError(f"chance must be from 0 to 1, not {self.chance}")
+
+    def _pick_distinct(
+        self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
+    ) -> Tensor:
+        assert candidates.features is not None
+        points = UnitFeatures(candidates.features, distinct_M)
+        by_chance_b = torch.rand(b, generator=generator) < self.chance
+        drawn = torch.randperm(len(points), generator=generator)[: int(by_chance_b.sum())]
+        coverage = self._coverage(candidates, points, distinct_M, b)
+        coverage.add(points.rows(drawn))
+        picks_b = torch.empty(b, dtype=torch.long)
+        picks_b[by_chance_b] = drawn
+        herded = herd(points, coverage, b - len(drawn), taken=drawn.tolist())
+        picks_b[~by_chance_b] = torch.tensor(herded, dtype=torch.long)
+        return picks_b
+
+    def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
+        assert candidates.log_probs is not None
+        assert candidates.labelled_features is not None
+        doubt_U = super()._weights(candidates, sampled_U)
+        labelled, classes = len(candidates.labelled_features), candidates.log_probs.shape[2]
+        trust = labelled / (labelled + _ANSWERS_PER_CLASS * classes)
+        return (1 - trust) + trust * doubt_U / doubt_U.mean()
