@@ -31,9 +31,9 @@ class TrainSettings:
         momentum: of ``sgd``.
         weight_decay: of weights; biases and batch norms are left alone.
         batch_size: points in a step; all of them, if there are fewer.
-        epochs: passes over the labelled points, but
-        min_steps: at least so many steps, and
-        max_steps: at most so many.
+        epochs: passes over the labelled points.
+        min_steps: steps at least, however few the points.
+        max_steps: steps at most, however many the points.
         dropout: rate of the network's last two dropout layers, or the rates of all of them, see
             `set_dropout`; None leaves them as they were built.
         label_smoothing: share of the target that is spread over all classes.

@@ -67,9 +67,9 @@ class Values:
     """What the paper's procedure tries.
 
     Attributes:
-        learning_rates: each is tried with every dropout rate in
-        beside: None leaves dropout as it is in the protocol. Then
-        dropouts: are tried with the best of the learning rates.
+        learning_rates: tried first, each with every dropout rate of ``beside``.
+        beside: dropout rates for the learning rates; None leaves dropout as it is in the protocol.
+        dropouts: tried afterwards, with the best of the learning rates.
     """
 
     learning_rates: tuple[float, ...]
@@ -118,8 +118,9 @@ class PaperSearch:
     """The paper's procedure: the learning rate first, then dropout.
 
     Attributes:
-        learning_rates, dropouts: to be tried in place of the paper's; no dropout rates at all
-            leave dropout as it is in the protocol.
+        learning_rates: to be tried in place of the paper's.
+        dropouts: to be tried in place of the paper's; an empty tuple leaves dropout as it is in the
+            protocol.
     """
 
     learning_rates: tuple[float, ...] | None = None
