@@ -24,7 +24,7 @@ class Method:
     summary: str
 
 
-_UNCERTAINTY = ("max-entropy", "variation-ratio", "margin")
+_UNCERTAINTY = ("margin", "max-entropy", "variation-ratio")
 _OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald", "acs-fw")
 
 METHODS: dict[str, Method] = {

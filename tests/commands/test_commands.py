@@ -85,7 +85,7 @@ def test_demo_spn_writes_picture_and_table(tmp_path: Path) -> None:
 def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
     done = spinal("demo", "--rounds", "1", "--seeds", "0", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "spn-cnn-max-entropy" in done.stdout
+    assert "spn-cnn-margin" in done.stdout
     assert "here/digits.png" in done.stdout
     assert (tmp_path / "here" / "digits.png").stat().st_size > 10_000
     again = spinal("report", "here/runs", cwd=tmp_path)
