@@ -44,8 +44,12 @@ def wrap(
     the features, and the module makes the same calls for every input; else, an error says so. The
     weights are shared with ``module``, not copied.
 
-    Example:
-        >>> network = wrap(resnet18(num_classes=10), "avgpool", (32, 32, 3))  # doctest: +SKIP
+    Examples:
+        >>> from torch import nn
+        >>> layers = [nn.Flatten(), nn.Linear(64, 20), nn.ReLU(), nn.Linear(20, 3)]
+        >>> network = wrap(nn.Sequential(*layers), "2", (8, 8, 1))  # the output of the ReLU
+        >>> network.features(torch.zeros(5, 1, 8, 8)).shape
+        torch.Size([5, 20])
 
     Args:
         module: takes ``[N, channels, height, width]`` or ``[N, D]``, gives logits ``[N, C]``.
