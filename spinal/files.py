@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,9 +17,17 @@ from safetensors import SafetensorError, safe_open
 
 from spinal.errors import FileFormatError
 
+if sys.version_info >= (3, 11):
+    import tomllib as tomllib
+else:
+    import tomli as tomllib
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
+
+#: The file of checksums in a folder, as the command ``sha256sum`` writes and checks it.
+CHECKSUMS = "SHA256SUMS"
 
 #: What numpy raises for a file of arrays that is not whole, or not what it was.
 _DAMAGE = (
@@ -39,6 +49,58 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        FileFormatError: If it is damaged.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of every file in a folder into its ``SHA256SUMS``."""
+    lines = [f"{_sha256(path)}  {path.name}\n" for path in _listed(folder)]
+    write_text(folder / CHECKSUMS, "".join(lines))
+
+
+def verify_checksums(folder: Path) -> None:
+    """Make sure that the files in a folder are those that `write_checksums` saw.
+
+    A folder without ``SHA256SUMS``, from before there was one, is not checked.
+
+    Raises:
+        FileFormatError: If a file was damaged, added or lost. The message names it.
+    """
+    path = folder / CHECKSUMS
+    if not path.exists():
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    actual = {file.name: _sha256(file) for file in _listed(folder)}
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
+            raise FileFormatError(
+                f"{folder / name}: damaged (its checksum is not the one in {CHECKSUMS}); "
+                f"delete {folder}"
+            )
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != CHECKSUMS)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:

@@ -8,7 +8,6 @@ at random.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,12 +23,12 @@ from spinal.data import dataset_names, load_dataset, make_splits
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.grid import run_grid
 from spinal.experiments.measurements import Measurement, StepBar
-from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import CircuitProtocol, load_protocol
 from spinal.experiments.runs import Run
 from spinal.experiments.scales import Shelf
-from spinal.files import write_text
 from spinal.networks.network import derived_seed
+from spinal.runs import write_lines
+from spinal.runs.metrics import evaluate
 from spinal.settings import to_mapping
 
 METHOD, ACQUISITION = "spn-cnn", "max-entropy"
@@ -109,7 +108,7 @@ def run_experiment(
         run_grid(wanted, data_dir=data_dir)
         found = chosen_runs(experiment, runs)
     if found:
-        write_text(kept, "".join(json.dumps(line) + "\n" for line in found))
+        write_lines(kept, found)
 
 
 def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
@@ -118,10 +117,14 @@ def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
         protocol, found = load_protocol(name), []
         for folder in runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*"):
             run = Run(protocol, METHOD, ACQUISITION, int(folder.name.removeprefix("seed-")), runs)
-            for line in run.rounds():
-                if line["labels"] == experiment.few:
-                    measured = {k: line[k] for k in ("labels", "accuracy", "network_accuracy")}
-                    found.append({"protocol": protocol.name, "seed": run.seed, **measured})
+            found += [
+                {
+                    "protocol": protocol.name, "seed": run.seed, "labels": record.labels,
+                    "accuracy": record.accuracy, "network_accuracy": record.network_accuracy,
+                }
+                for record in run.rounds()
+                if record.labels == experiment.few
+            ]  # fmt: skip
         if found:
             return sorted(found, key=lambda line: line["seed"])
     return []

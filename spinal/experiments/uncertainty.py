@@ -29,16 +29,14 @@ from spinal.data.splits import shuffled
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.detection import detection, histogram
 from spinal.experiments.measurements import Measurement, StepBar
-from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Trained
 from spinal.experiments.scales import Shelf
 from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import SPN, Deterministic, Ensemble, MCDropout, Posterior, View
+from spinal.runs.metrics import evaluate
+from spinal.runs.records import UNCERTAINTY_METHODS as METHODS
 from spinal.settings import to_mapping
-
-#: The methods that are compared: the paper's three, and deep ensembles, which it left out.
-METHODS = ("spn-cnn", "mc-dropout", "ensemble", "deterministic")
 
 #: The outside that needs no other dataset: each pixel is taken from another test image.
 PERMUTED = "permuted"

@@ -15,6 +15,7 @@ from spinal.errors import SpinalError
 from spinal.experiments import full_labels
 from spinal.experiments.full_labels import EXPERIMENTS, FullLabels, pixels, run_experiment
 from spinal.report.full_labels import write_full_labels_report
+from tests.runs.made import made_round, write_rounds
 
 TINY = """
 title = "Tiny"
@@ -40,12 +41,7 @@ def load(folder: Path, text: str = TINY) -> FullLabels:
 def write_run(runs: Path, protocol: str, seed: int, accuracies: list[float]) -> None:
     """A run of SPN-CNN that begins with 20 labels, and has 10 more in each round."""
     folder = runs / protocol / "spn-cnn-max-entropy" / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    lines = [
-        {"labels": 20 + 10 * i, "accuracy": a, "network_accuracy": a - 0.01}
-        for i, a in enumerate(accuracies)
-    ]
-    (folder / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rounds(folder, [made_round(i, 20 + 10 * i, a) for i, a in enumerate(accuracies)])
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import filelock
 import joblib
 import numpy as np
 import torch
@@ -26,13 +25,14 @@ from spinal.data.splits import shuffled
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.engines.local import leave_with
 from spinal.experiments.protocol import Protocol
-from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.networks import compute_features
 from spinal.posteriors import SPN, Deterministic, Posterior, View
 from spinal.pretrained import load_backbone
 from spinal.pretrained.embedded import EmbeddedImages, cache_folder
+from spinal.runs import RunFolder
 from spinal.settings import from_mapping, to_mapping
+from spinal.threads import single_thread
 
 #: What is tuned: the training of the network, or the recipe of the circuit on its features.
 Part = Literal["network", "circuit"]
@@ -91,13 +91,12 @@ class Outcome:
     nll: float
 
 
+@single_thread()
 def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     """Train what a trial says, and judge it on the validation set.
 
     A circuit is judged by its own class probabilities, a network by those of its head.
     """
-    # One thread: the same sums in the same order, however many trials share the machine.
-    torch.set_num_threads(1)
     protocol = trial.protocol
     plain = replace(protocol, circuit=type(protocol.circuit)()).to_mapping()
     trained = _trained(json.dumps(plain), trial.labels, trial.seed, data_dir)
@@ -200,15 +199,17 @@ class Trials:
     """Trials in a file, a line of JSON each: written as they finish, and not repeated.
 
     Args:
-        path: of the file; need not exist yet.
-        workers: trials at a time; 0: one for each core.
-        data_dir: where datasets are kept.
+        store: The file and its folder.
+        workers: Trials at a time; 0: one for each core.
+        data_dir: Where datasets are kept.
     """
 
-    def __init__(self, path: Path, *, workers: int = 0, data_dir: str | Path | None = None) -> None:
-        self.path, self.workers, self.data_dir = path, workers, data_dir
-        self._lines = _read(path)
-        self._known = _outcomes(self._lines, path)
+    def __init__(
+        self, store: RunFolder, *, workers: int = 0, data_dir: str | Path | None = None
+    ) -> None:
+        self.store, self.workers, self.data_dir = store, workers, data_dir
+        self._lines = store.lines()
+        self._known = _outcomes(self._lines, store.lines_path)
 
     def run(
         self, trials: Sequence[Trial], on_outcome: Callable[[Trial, Outcome, bool], None]
@@ -243,7 +244,7 @@ class Trials:
         }  # fmt: skip
         self._known[trial.key] = outcome
         self._lines.append(line)
-        write_text(self.path, "".join(json.dumps(each) + "\n" for each in self._lines))
+        self.store.write(self._lines)
 
 
 @contextmanager
@@ -253,18 +254,12 @@ def open_trials(
     """The trials of a file, for one process at a time.
 
     Raises:
-        SpinalError: if another process is at it, or the file is damaged.
+        RunBusyError: If another process is tuning with this file.
+        FileFormatError: If the file is damaged.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise SpinalError(f"{path}: another process is tuning with this file") from error
-    try:
-        yield Trials(path, workers=workers, data_dir=data_dir)
-    finally:
-        lock.release()
+    store = RunFolder(path.parent, path.name, lock_name=f".{path.name}.lock")
+    with store.lock():
+        yield Trials(store, workers=workers, data_dir=data_dir)
 
 
 def _attempt(
@@ -273,15 +268,6 @@ def _attempt(
     if os.getpid() != parent:
         leave_with(parent)
     return key, assess(trial, data_dir)
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise FileFormatError(f"{path}: damaged ({error}); delete it to begin anew") from error
 
 
 def _outcomes(lines: Sequence[dict[str, Any]], path: Path) -> dict[str, Outcome]:
