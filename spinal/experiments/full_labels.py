@@ -36,17 +36,18 @@ METHOD, ACQUISITION = "spn-cnn", "max-entropy"
 
 @dataclass(frozen=True)
 class FullLabels:
-    """An experiment, but for the seed.
+    """The settings of an experiment; the seed comes with each measurement.
 
     Attributes:
-        name: of the folder with its seeds.
-        title: for tables.
-        dataset: images with one channel.
-        few: how many labels SPN-CNN chose, and the SPN on pixels is trained with once more.
-        chosen: protocols whose runs are looked for, in this order; if there are none, those of the
-            last are made.
-        test: test points, drawn at random; None: all.
-        circuit: the SPN on pixels, but for its grid, which is that of the pixels.
+        name: Name of the folder with the seeds.
+        title: Title for tables.
+        dataset: A dataset of images with one channel.
+        few: The number of labels to compare with all of them: SPN-CNN chose as many, and the SPN on
+            pixels is also trained with as many.
+        chosen: Protocols whose runs of SPN-CNN are looked for, in this order. If there are none,
+            runs of the last are made.
+        test: Number of test points, drawn at random; None: all.
+        circuit: The SPN on pixels. Its grid is that of the pixels.
     """
 
     name: str
@@ -73,7 +74,7 @@ class FullLabels:
         return self.circuit.settings(f"{self.name}: circuit")
 
     def to_mapping(self) -> dict[str, Any]:
-        """As plain values, for TOML or JSON."""
+        """The settings as plain values, for TOML or JSON."""
         return to_mapping(self)
 
 
@@ -91,11 +92,11 @@ def run_experiment(
     """Do what is not done yet; keep what the runs of SPN-CNN say in ``<out>/<name>/chosen.jsonl``.
 
     Args:
-        experiment: what to compare.
-        seeds: of the SPNs on pixels, and of runs that have to be made.
-        out: folder of the seeds.
-        runs: folder of runs of active learning, as `spinal run` makes them.
-        data_dir: where datasets are looked for first.
+        experiment: What to compare.
+        seeds: Seeds of the SPNs on pixels, and of runs that have to be made.
+        out: The folder of the seeds.
+        runs: The folder of runs of active learning, as `spinal run` makes them.
+        data_dir: Where datasets are looked for first.
     """
     with StepBar() as bar:
         for seed in seeds:

@@ -47,20 +47,20 @@ _NETWORK, _POSTERIOR, _SAMPLES, _OUTSIDE = range(4)
 
 @dataclass(frozen=True)
 class Pair(Trained):
-    """An experiment, but for the seed.
+    """The settings of an experiment; the seed comes with each measurement.
 
     Attributes:
-        name: of the folder with its seeds.
-        title: for tables and plots.
-        dataset: whose training set is learnt, and whose test set is inside.
-        outside: whose test set is outside; or ``permuted``: the test images of ``dataset``, each
-            pixel taken from another of them.
-        labels: training points, drawn at random; None: all.
-        test: points from inside and from outside, drawn at random; None: all of both.
-        samples: networks that MC Dropout draws, K.
-        members: networks of the ensemble.
-        network, circuit: as in a protocol. They are not retrained, nor stopped early; the
-            circuit's sharpness is that of picking, shown beside.
+        name: Name of the folder with the seeds.
+        title: Title for tables and plots.
+        dataset: The dataset that is trained on; its test set is inside.
+        outside: The dataset whose test set is outside; or ``permuted``: the test images of
+            ``dataset``, each pixel taken from another of them.
+        labels: Number of training points, drawn at random; None: all.
+        test: Number of points from inside and from outside, drawn at random; None: all of both.
+        samples: Number of networks that MC Dropout draws, K.
+        members: Number of networks in the ensemble.
+        network: The network, as in a protocol. It is neither retrained nor stopped early.
+        circuit: The SPN, as in a protocol. Its sharpness is that of ranking, measured beside.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Pair(Trained):
         return Deterministic()
 
     def to_mapping(self) -> dict[str, Any]:
-        """As plain values, for TOML or JSON."""
+        """The settings as plain values, for TOML or JSON."""
         return to_mapping(self)
 
 

@@ -87,9 +87,9 @@ def learning_curves(experiment: Experiment, band: bool = True, paper: bool = Fal
     """Mean accuracy over the labels, a line for each method.
 
     Args:
-        experiment: whose runs to show.
-        band: whether to show one deviation around the mean.
-        paper: whether to show the paper's curves behind.
+        experiment: The runs to show.
+        band: Whether to show one standard deviation around the mean.
+        paper: Whether to show the paper's curves behind ours.
     """
     curves = []
     for method in experiment.methods:

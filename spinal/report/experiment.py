@@ -23,9 +23,9 @@ class Experiment:
     """The runs of a protocol.
 
     Attributes:
-        name: of the protocol.
-        runs: that are compared; see `experiments`.
-        left_out: runs that are too short to be.
+        name: Name of the protocol.
+        runs: The runs that are compared; see `experiments`.
+        left_out: Runs that are too short to be compared.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """The title of the protocol, or else its name."""
         return self.protocol.get("title") or self.name
 
     @property
     def file_name(self) -> str:
-        """Its name, as part of a file's name."""
+        """The name, as part of the name of a file."""
         return self.name.replace("/", "-")
 
     @property
@@ -124,7 +124,7 @@ def gain(values: pd.Series, method: str) -> tuple[float, float, float]:
 
     Args:
         values: A value for each method and seed, such as `Experiment.areas`.
-        method: Compared with Random.
+        method: The method to compare with Random.
 
     Returns:
         The mean, and both ends of the interval; NaN where there are too few seeds to tell.
@@ -135,7 +135,7 @@ def gain(values: pd.Series, method: str) -> tuple[float, float, float]:
 
 
 def experiments(runs: list[StoredRun]) -> list[Experiment]:
-    """One for each protocol, with the runs of it that can be compared.
+    """Group runs by protocol, and choose those that can be compared.
 
     Where a protocol has finished runs, unfinished ones are left out: their curves would stop in the
     middle, and means over seeds would jump there. Methods are compared up to the budget that all of

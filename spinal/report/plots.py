@@ -98,9 +98,9 @@ def label_ends(axes: Axes, ends: Sequence[End], size: float = 10) -> None:
     axes; a thin line leads to one that was moved. Call it when everything else is drawn.
 
     Args:
-        axes: with their final limits and size.
-        ends: method, x and y of the end of its line.
-        size: of the letters, in points.
+        axes: Axes with their final limits and size.
+        ends: The end of each line.
+        size: Font size in points.
     """
     if not ends:
         return
@@ -169,12 +169,12 @@ def curve_figure(
     """A figure of lines over the number of labels, each named at its end.
 
     Args:
-        title: Of the figure.
+        title: Title of the figure.
         ylabel: What the lines show.
         curves: The lines.
-        height: In inches.
+        height: Height of the figure in inches.
         top: Upper limit of the vertical axis; None: as the lines need it.
-        behind: Draws what stands behind the lines.
+        behind: Draws what is to be behind the lines.
     """
     with mpl.rc_context(STYLE):
         figure = new_figure(height=height)

@@ -122,10 +122,10 @@ def _table(
     """A table of tests, with Holm's correction over all of them; None if there are none.
 
     Args:
-        name: Of the table.
-        caption: Of the table.
-        rows: A test each, with ``method``, ``competitor`` and ``p_value``.
-        cells: What stands between the two methods and the p-value, for each test.
+        name: Name of the table.
+        caption: Caption of the table.
+        rows: A row for each test, with ``method``, ``competitor`` and ``p_value``.
+        cells: For each test, the cells between the two methods and the p-value.
         words: How many columns hold words.
     """
     if not rows:

@@ -29,7 +29,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a file, without their checksums.
 
     Args:
-        path: Of the file. If it does not exist, there are no lines.
+        path: The file. If it does not exist, there are no lines.
 
     Raises:
         FileFormatError: If a line is damaged. The message names the file and the line.

@@ -50,11 +50,11 @@ class Trial:
     """One training of one setting.
 
     Attributes:
-        protocol: with the setting in it.
-        part: which part of it is judged.
-        setting: what was put in, for the record.
-        labels: how many points are labelled: the initial set, and others of the pool by chance.
-        seed: of the split and of everything else.
+        protocol: The protocol with the setting in it.
+        part: Which part of the protocol is judged.
+        setting: The setting, for the record.
+        labels: Number of labelled points: the initial set, and points of the pool at random.
+        seed: Seed of the split and of everything else.
     """
 
     protocol: Protocol
@@ -65,7 +65,7 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """The same for trials that come to the same, whatever the protocol is called."""
+        """Equal for trials that train the same thing, whatever their protocols are called."""
         protocol = self.protocol
         decisive: dict[str, Any] = {
             name: getattr(protocol, name)
@@ -124,12 +124,13 @@ class _Trained:
 
 @functools.lru_cache(maxsize=4)
 def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None) -> _Trained:
-    """A network, trained; the trials of circuits on it share it.
+    """Train a network, once for all trials of circuits on it.
 
     Args:
-        protocol: as JSON.
-        labels, seed: see `Trial`.
-        data_dir: where datasets are kept.
+        protocol: The protocol as JSON.
+        labels: Number of labelled points; see `Trial`.
+        seed: Seed of the split and of everything else.
+        data_dir: Where datasets are kept.
     """
     p = from_mapping(Protocol, json.loads(protocol), "protocol")
     dataset = load_dataset(p.dataset, data_dir)
@@ -217,8 +218,8 @@ class Trials:
         """The outcomes of the trials, in their order; those that are not known yet are made.
 
         Args:
-            trials: what to try.
-            on_outcome: called for each, with whether it is new.
+            trials: What to try.
+            on_outcome: Called with each trial, its outcome, and whether it is new.
         """
         keyed = [(trial.key, trial) for trial in trials]
         for key, trial in keyed:
