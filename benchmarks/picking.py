@@ -25,8 +25,9 @@ from scipy.spatial.distance import cdist
 from spinal.data import Dataset, load_dataset
 from spinal.experiments.grid import make_runs, run_grid
 from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Protocol
-from spinal.experiments.runs import Run, read_rounds
+from spinal.experiments.runs import Run
 from spinal.report.read import area_under_curve
+from spinal.runs import read_rounds
 
 DATASETS = ("mnist", "fashion-mnist")
 ACQUISITIONS = ("max-entropy", "variation-ratio")
@@ -79,21 +80,21 @@ def describe_run(path: Path, dataset: Dataset) -> dict[str, Any]:
     """
     recipe, name, method, seed = path.parts[-5:-1]
     rounds = read_rounds(path)
-    labels = np.array([line["labels"] for line in rounds])
+    labels = np.array([line.labels for line in rounds])
     row: dict[str, Any] = {
         "dataset": name, "recipe": recipe, "method": method, "seed": int(seed[5:]),
     }  # fmt: skip
     for by in ("", "network_"):
-        accuracy = np.array([line[f"{by}accuracy"] for line in rounds])
+        accuracy = np.array([getattr(line, f"{by}accuracy") for line in rounds])
         row[f"{by}area"] = area_under_curve(labels, accuracy)
         for at in (100, 200):
             row[f"{by}accuracy_{at}"] = accuracy[labels == at][0]
-        row[f"{by}nll"] = np.mean([line[f"{by}nll"] for line in rounds])
+        row[f"{by}nll"] = np.mean([getattr(line, f"{by}nll") for line in rounds])
     splits = json.loads((path.parents[2] / "splits" / f"{seed}.json").read_text())
     known = splits["initial"]
     novelty, apart = [], []
     for line in rounds[:-1]:
-        picks = line["picks"]
+        picks = list(line.picks)
         distances = cdist(_pixels(dataset, picks), _pixels(dataset, known + picks))
         novelty.append(distances[:, : len(known)].min(1).mean())
         among = distances[:, len(known) :]
@@ -103,7 +104,7 @@ def describe_run(path: Path, dataset: Dataset) -> dict[str, Any]:
     counts = np.bincount(dataset.train_labels[known[20:]], minlength=len(dataset.classes))
     row |= {"novelty": np.mean(novelty), "apart": np.mean(apart)}
     row["balance"] = stats.entropy(counts) / np.log(len(counts))
-    picked = [line["picked"] for line in rounds if "picked" in line]
+    picked = [line.picked for line in rounds if line.picked is not None]
     if picked:
         row["pick_entropy"] = np.mean([p["entropy"] for p in picked])
         row["pool_entropy"] = np.mean([p["pool_entropy"][2] for p in picked])
@@ -188,8 +189,8 @@ def plot(out: Path, path: Path) -> None:
                 runs = [rounds for rounds in runs if len(rounds) > ROUNDS]
                 if not runs:
                     continue
-                labels = [line["labels"] for line in runs[0]]
-                accuracy = np.mean([[line["accuracy"] for line in r] for r in runs], axis=0)
+                labels = [line.labels for line in runs[0]]
+                accuracy = np.mean([[line.accuracy for line in r] for r in runs], axis=0)
                 axis.plot(
                     labels, 100 * accuracy, color=f"C{colour}", label=name,
                     linestyle="--" if name == "random" else "-",

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from spinal.circuits import RECIPES, Recipe, train_circuit
 from spinal.data import load_dataset
-from spinal.experiments.metrics import evaluate
 from spinal.networks import build_network, compute_features, predict_logits, train
+from spinal.runs.metrics import evaluate
 
 DATASETS = ("digits", "mnist", "fashion-mnist")
 LABELS = (50, 100, 300, 1000)

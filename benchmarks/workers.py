@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spinal.experiments.origin import origin
+from spinal.runs.origin import origin
 
 METHODS, SEEDS = ("spn-cnn", "deterministic"), "0-3"
 

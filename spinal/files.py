@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,9 +18,17 @@ from safetensors import SafetensorError, safe_open
 
 from spinal.errors import FileFormatError
 
+if sys.version_info >= (3, 11):
+    import tomllib as tomllib
+else:
+    import tomli as tomllib
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
+
+#: The file of checksums in a folder, as the command ``sha256sum`` writes and checks it.
+CHECKSUMS = "SHA256SUMS"
 
 #: What numpy raises for a file of arrays that is not whole, or not what it was.
 _DAMAGE = (
@@ -46,12 +56,14 @@ def write_text(path: Path, text: str) -> None:
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Inside, write to the folder that is given; at the end it takes the place of ``folder``.
 
-    Two renames are needed. If the process ends between them, `existing_folder` finds the old one.
+    It gets a ``SHA256SUMS`` for `verify_checksums`. Two renames are needed. If the process ends
+    between them, `existing_folder` finds the old one.
     """
     partial, old = _beside(folder, ".part"), _beside(folder, ".old")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     yield partial
+    write_checksums(partial)
     for file in partial.iterdir():
         with file.open("rb") as open_file:
             os.fsync(open_file.fileno())
@@ -78,6 +90,56 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> None:
 
     with replacing(path) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        FileFormatError: If it is damaged.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of every file in a folder into its ``SHA256SUMS``."""
+    lines = [f"{_sha256(path)}  {path.name}\n" for path in _listed(folder)]
+    write_text(folder / CHECKSUMS, "".join(lines))
+
+
+def verify_checksums(folder: Path) -> None:
+    """Make sure that the files in a folder are those that `write_checksums` saw.
+
+    Raises:
+        FileFormatError: If a file was damaged, added or lost. The message names it.
+    """
+    path = folder / CHECKSUMS
+    if not path.exists():
+        raise FileFormatError(f"{folder}: damaged (there is no {CHECKSUMS}); delete it")
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    actual = {file.name: _sha256(file) for file in _listed(folder)}
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
+            raise FileFormatError(
+                f"{folder / name}: damaged (its checksum is not the one in {CHECKSUMS}); "
+                f"delete {folder}"
+            )
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.name != CHECKSUMS)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:

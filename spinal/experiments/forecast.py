@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any
 
 from spinal.experiments.runs import Run
+from spinal.runs import RoundRecord
 
-Lines = list[dict[str, Any]]
+Lines = list[RoundRecord]
 
 
 def seconds_left(
@@ -50,5 +50,5 @@ def seconds_left(
     return at_best * elapsed * workers / counted
 
 
-def _seconds(line: dict[str, Any]) -> float:
-    return sum(line.get("seconds", {}).values())
+def _seconds(record: RoundRecord) -> float:
+    return sum(record.seconds.values())

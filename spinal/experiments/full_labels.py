@@ -8,7 +8,6 @@ at random.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,31 +23,32 @@ from spinal.data import dataset_name, dataset_names, load_dataset, make_splits
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.grid import run_grid
 from spinal.experiments.measurements import Measurement, StepBar
-from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import load_protocol
 from spinal.experiments.runs import Run
 from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.tables import check_keys, circuit_recipe
-from spinal.files import write_text
 from spinal.networks.network import derived_seed
+from spinal.runs import write_lines
+from spinal.runs.metrics import evaluate
 from spinal.settings import to_mapping
 
-METHOD, ACQUISITION = "spn-cnn", "max-entropy"
+METHOD, ACQUISITION = "spn-cnn", "margin"
 
 
 @dataclass(frozen=True)
 class FullLabels:
-    """An experiment, but for the seed.
+    """The settings of an experiment; the seed comes with each measurement.
 
     Attributes:
-        name: of the folder with its seeds.
-        title: for tables.
-        dataset: images with one channel.
-        few: how many labels SPN-CNN chose, and the SPN on pixels is trained with once more.
-        chosen: protocols whose runs are looked for, in this order; if there are none, those of the
-            last are made.
-        test: test points, drawn at random; None: all.
-        circuit: ``preset`` and ``recipe`` of the SPN on pixels; its grid is that of the pixels.
+        name: Name of the folder with the seeds.
+        title: Title for tables.
+        dataset: A dataset of images with one channel.
+        few: The number of labels to compare with all of them: SPN-CNN chose as many, and the SPN on
+            pixels is also trained with as many.
+        chosen: Protocols whose runs of SPN-CNN are looked for, in this order. If there are none,
+            runs of the last are made.
+        test: Number of test points, drawn at random; None: all.
+        circuit: ``preset`` and ``recipe`` of the SPN on pixels. Its grid is that of the pixels.
     """
 
     name: str
@@ -76,7 +76,7 @@ class FullLabels:
         return circuit_recipe(self.circuit, f"{self.name}: circuit")
 
     def to_mapping(self) -> dict[str, Any]:
-        """As plain values, for TOML or JSON."""
+        """The settings as plain values, for TOML or JSON."""
         return to_mapping(self)
 
 
@@ -94,11 +94,11 @@ def run_experiment(
     """Do what is not done yet; keep what the runs of SPN-CNN say in ``<out>/<name>/chosen.jsonl``.
 
     Args:
-        experiment: what to compare.
-        seeds: of the SPNs on pixels, and of runs that have to be made.
-        out: folder of the seeds.
-        runs: folder of runs of active learning, as `spinal run` makes them.
-        data_dir: where datasets are looked for first.
+        experiment: What to compare.
+        seeds: Seeds of the SPNs on pixels, and of runs that have to be made.
+        out: The folder of the seeds.
+        runs: The folder of runs of active learning, as `spinal run` makes them.
+        data_dir: Where datasets are looked for first.
     """
     with StepBar() as bar:
         for seed in seeds:
@@ -111,7 +111,7 @@ def run_experiment(
         run_grid(wanted, data_dir=data_dir)
         found = chosen_runs(experiment, runs)
     if found:
-        write_text(kept, "".join(json.dumps(line) + "\n" for line in found))
+        write_lines(kept, found)
 
 
 def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
@@ -120,10 +120,14 @@ def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
         protocol, found = load_protocol(name), []
         for folder in runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*"):
             run = Run(protocol, METHOD, ACQUISITION, int(folder.name.removeprefix("seed-")), runs)
-            for line in run.rounds():
-                if line["labels"] == experiment.few:
-                    measured = {k: line[k] for k in ("labels", "accuracy", "network_accuracy")}
-                    found.append({"protocol": protocol.name, "seed": run.seed, **measured})
+            found += [
+                {
+                    "protocol": protocol.name, "seed": run.seed, "labels": record.labels,
+                    "accuracy": record.accuracy, "network_accuracy": record.network_accuracy,
+                }
+                for record in run.rounds()
+                if record.labels == experiment.few
+            ]  # fmt: skip
         if found:
             return sorted(found, key=lambda line: line["seed"])
     return []

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,6 +18,7 @@ from rich.table import Table
 from spinal.errors import SpinalError
 from spinal.experiments.forecast import seconds_left
 from spinal.experiments.runs import Run
+from spinal.runs import RoundRecord
 
 #: What a run can be doing, in the order in which the table shows them.
 STATES = ("at work", "failed", "waiting", "done")
@@ -95,11 +95,11 @@ class Progress:
             table.add_column(name, justify="right" if name in ("seed", "labels") else "left")
         for i in order[:room]:
             run, lines = self.runs[i], self._rounds(self.runs[i])
-            last, of = (lines[-1] if lines else {}), run.protocol.rounds + 1
+            last, of = (lines[-1] if lines else None), run.protocol.rounds + 1
             bar = Bars(BarColumn(20), TextColumn(f"{len(lines)}/{of}"))
             bar.add_task("", completed=len(lines), total=of)
-            accuracy = f"{last['accuracy']:.1%}" if last else ""
-            cells = (run.protocol.name, run.name, str(run.seed), str(last.get("labels", "")))
+            accuracy, labels = (f"{last.accuracy:.1%}", str(last.labels)) if last else ("", "")
+            cells = (run.protocol.name, run.name, str(run.seed), labels)
             style = {"at work": "bold", "failed": "red"}.get(states[i], "dim")
             table.add_row(states[i], *cells, accuracy, bar, style=style)
         more = len(order) - room
@@ -140,7 +140,7 @@ class Progress:
                 for line in self._rounds(run)[shown[i] :]:
                     shown[i] += 1
                     self.console.print(
-                        f"{run.title}: {line['labels']} labels, accuracy {line['accuracy']:.4f}"
+                        f"{run.title}: {line.labels} labels, accuracy {line.accuracy:.4f}"
                         f"{self._end()}",
                         soft_wrap=True,
                     )
@@ -152,9 +152,9 @@ class _Rounds:
     """The rounds of runs; a file is read again only when it has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[int, int], list[dict[str, Any]]]] = {}
+        self._known: dict[Path, tuple[tuple[int, int], list[RoundRecord]]] = {}
 
-    def __call__(self, run: Run) -> list[dict[str, Any]]:
+    def __call__(self, run: Run) -> list[RoundRecord]:
         try:
             status = (run.folder / "rounds.jsonl").stat()
             stamp = status.st_mtime_ns, status.st_size

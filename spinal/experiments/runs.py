@@ -1,49 +1,38 @@
-"""Runs on disk: one folder for each, whole at any moment, going on after any interruption.
+"""Runs of active learning: resumable after any interruption, to the same result.
 
 ``<out>/<protocol>/<method>[-<acquisition>]/seed-<s>/`` holds
 
 - ``run.toml``: all settings as resolved, the versions and the machine that made it, and under
   ``earlier`` those that made the first rounds, if they were others;
-- ``rounds.jsonl``: a line for each round;
+- ``rounds.jsonl``: a `spinal.runs.RoundRecord` for each round;
 - ``asked.npz``: the images that it asked for first, for the report;
 - ``checkpoint/``: the learner after the last round.
 
 Nothing else is state. All chance is derived from the seed and the number of the round, so that a
-round depends only on the lines before it (and on the checkpoint, where networks are trained on).
+round depends only on the rounds before it (and on the checkpoint, where networks are trained on).
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import filelock
 import numpy as np
-import threadpoolctl
-import tomli_w
-import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.encoders import embedded, load_backbone
-from spinal.errors import FileFormatError, SpinalError
-from spinal.experiments.asked import keep_asked
-from spinal.experiments.metrics import evaluate, pack
-from spinal.experiments.origin import origin
-from spinal.experiments.protocol import Protocol, tomllib
-from spinal.files import write_text
+from spinal.experiments.protocol import Protocol
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
+from spinal.runs import RoundRecord, RunFolder, read_rounds
+from spinal.runs.asked import keep_asked
+from spinal.runs.metrics import evaluate, pack
+from spinal.threads import single_thread
 
-#: Tables and keys of ``run.toml`` that do not decide what its rounds are.
-_NO_SETTINGS = (
-    "earlier", "machine", "versions", "protocol.paper", "protocol.rounds", "protocol.title"
-)  # fmt: skip
-
-
-class RunBusyError(SpinalError):
-    """Another process is at work on the same run."""
+#: Settings that do not decide what the rounds of a run are. More rounds continue the same run.
+_FREE = ("protocol.paper", "protocol.rounds", "protocol.title")
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,12 @@ class Run:
         """Where the run is kept."""
         return self.out / self.protocol.name / self.name / f"seed-{self.seed}"
 
-    def rounds(self) -> list[dict[str, Any]]:
+    @property
+    def store(self) -> RunFolder:
+        """The folder, with its settings and records."""
+        return RunFolder(self.folder, settings=self.settings(), free=_FREE)
+
+    def rounds(self) -> list[RoundRecord]:
         """The rounds that are finished."""
         return read_rounds(self.folder / "rounds.jsonl")
 
@@ -101,33 +95,23 @@ def execute(
     """Do the rounds of a run that are not done yet.
 
     Args:
-        run: what to do, and where to keep it.
-        data_dir: where the dataset is looked for first.
-        dataset: instead, the dataset itself.
-        wait: seconds to wait for another process that is at it.
+        run: What to do, and where to keep it.
+        data_dir: Where the dataset is looked for first.
+        dataset: The dataset itself, instead.
+        wait: Seconds to wait for another process that works on the run.
 
     Raises:
-        RunBusyError: if it still is.
-        SpinalError: if the folder holds a run with other settings.
+        RunBusyError: If another process still works on the run.
+        SpinalError: If the folder holds a run with other settings.
     """
-    run.folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(run.folder / ".lock")
-    try:
-        lock.acquire(timeout=wait)
-    except filelock.Timeout as error:
-        raise RunBusyError(f"{run.folder}: another process is working on this run") from error
-    try:
-        # One thread: the same sums in the same order, however many runs share the machine.
-        torch.set_num_threads(1)
-        with threadpoolctl.threadpool_limits(1):
-            _check_settings(run)
-            if not run.is_finished:
-                _write_settings(run)
-                if dataset is None:
-                    dataset = load_dataset(run.protocol.dataset, data_dir)
-                _do_rounds(run, dataset)
-    finally:
-        lock.release()
+    store = run.store
+    with store.lock(wait), single_thread():
+        store.check_settings()
+        if not run.is_finished:
+            store.write_settings()
+            if dataset is None:
+                dataset = load_dataset(run.protocol.dataset, data_dir)
+            _do_rounds(run, dataset)
 
 
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
@@ -138,42 +122,53 @@ def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
 
 
 def _do_rounds(run: Run, published: Dataset) -> None:
+    """Do the rounds that are missing; after each, the folder is whole."""
     protocol = run.protocol
     dataset = _seen(published, protocol)
     splits = _splits(run, dataset)
-    test_images, test_labels = dataset.test_images[splits.test], dataset.test_labels[splits.test]
     learner, done = _learner(run, dataset, splits)
     for number in range(len(done), protocol.rounds + 1):
-        learner.fit()
-        known = learner.pool.labels
-        line: dict[str, Any] = {"round": number, "labels": len(known)}
-        line["class_counts"] = np.bincount(known, minlength=len(dataset.classes)).tolist()
-        line["fitted_share"] = learner.fitted_share()
-        seen = learner.view(test_images)
-        log_probs = learner.predict_log_proba(seen)
-        line |= evaluate(log_probs, test_labels)
-        by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
-        line |= {f"network_{name}": value for name, value in by_network.items()}
-        line["right"] = pack(log_probs.argmax(1) == test_labels)
-        picks = np.empty(0, np.int64)
-        if number < protocol.rounds:
-            picks = learner.ask(protocol.batch)
-            if learner.choice is not None:
-                line["picked"] = learner.choice.summary()
-        line["seconds"] = {phase: round(s, 4) for phase, s in learner.seconds.items()}
-        line["picks"] = picks.tolist()
+        record = _do_round(learner, number, dataset, splits, protocol)
+        picks = np.asarray(record.picks, np.int64)
         learner.tell(picks, dataset.train_labels[picks])
-        done.append(line)
+        done.append(record)
         learner.save(run.folder / "checkpoint")
         keep_asked(run.folder, published, done)
-        text = "".join(json.dumps(entry) + "\n" for entry in done)
-        write_text(run.folder / "rounds.jsonl", text)
+        run.store.write([entry.to_line() for entry in done])
 
 
-def _learner(
-    run: Run, dataset: Dataset, splits: Splits
-) -> tuple[ActiveLearner, list[dict[str, Any]]]:
-    """The learner as it was after the last finished round, and the lines of those rounds."""
+def _do_round(
+    learner: ActiveLearner, number: int, dataset: Dataset, splits: Splits, protocol: Protocol
+) -> RoundRecord:
+    """Train on the labels, measure on the test points, and pick, except in the last round."""
+    learner.fit()
+    labels = learner.pool.labels
+    fitted_share = learner.fitted_share()
+    test_labels = dataset.test_labels[splits.test]
+    seen = learner.view(dataset.test_images[splits.test])
+    log_probs = learner.predict_log_proba(seen)
+    by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
+    picks, picked = np.empty(0, np.int64), None
+    if number < protocol.rounds:
+        picks = learner.ask(protocol.batch)
+        if learner.choice is not None:
+            picked = learner.choice.summary()
+    return RoundRecord(
+        round=number,
+        labels=len(labels),
+        class_counts=np.bincount(labels, minlength=len(dataset.classes)).tolist(),
+        fitted_share=fitted_share,
+        **evaluate(log_probs, test_labels),
+        **{f"network_{name}": value for name, value in by_network.items()},
+        right=pack(log_probs.argmax(1) == test_labels),
+        picked=picked,
+        seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},
+        picks=picks.tolist(),
+    )
+
+
+def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner, list[RoundRecord]]:
+    """The learner as it was after the last finished round, and the records of those rounds."""
     protocol = run.protocol
     done = run.rounds()
     pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
@@ -185,9 +180,9 @@ def _learner(
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, validation=validation)
         if learner.rounds == len(done):
-            if not done[-1]["picks"]:  # the end of a run that was to be shorter
-                done[-1]["picks"] = learner.ask(protocol.batch).tolist()
-                learner.tell(done[-1]["picks"], dataset.train_labels[done[-1]["picks"]])
+            if not done[-1].picks:  # the end of a run that was to be shorter
+                done[-1] = replace(done[-1], picks=learner.ask(protocol.batch).tolist())
+                learner.tell(done[-1].picks, dataset.train_labels[done[-1].picks])
             return learner, done
         # Killed after the checkpoint and before the line, the round is done again from its start;
         # that needs the checkpoint before it, which is gone: begin anew, to the same end.
@@ -206,10 +201,10 @@ def _learner(
         candidates=protocol.candidates,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
-    if done and not done[-1]["picks"]:  # the end of a run that was to be shorter: pick now
+    if done and not done[-1].picks:  # the end of a run that was to be shorter: pick now
         done.pop()
-    for line in done:
-        learner.tell(line["picks"], dataset.train_labels[line["picks"]])
+    for record in done:
+        learner.tell(record.picks, dataset.train_labels[record.picks])
     learner.rounds = len(done)
     return learner, done
 
@@ -233,60 +228,3 @@ def _splits(run: Run, dataset: Dataset) -> Splits:
         if not path.exists():
             splits.save(path)
     return splits
-
-
-def read_rounds(path: Path) -> list[dict[str, Any]]:
-    """The lines of a ``rounds.jsonl``; none if it is not there."""
-    if not path.exists():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except ValueError as error:
-        raise FileFormatError(
-            f"{path}: damaged ({error}); delete it to start the run anew"
-        ) from error
-
-
-def _kept_settings(run: Run) -> dict[str, Any]:
-    path = run.folder / "run.toml"
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except ValueError as error:
-        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
-
-
-def _check_settings(run: Run) -> None:
-    """Make sure that the folder, if it holds a run, was made with the same settings."""
-    kept = _kept_settings(run)
-    different = _differences(kept, run.settings()) if kept else []
-    if different:
-        raise SpinalError(
-            f"{run.folder} was made with other settings ({'; '.join(different)}): "
-            "choose another --out, or delete it"
-        )
-
-
-def _write_settings(run: Run) -> None:
-    """Keep the settings, and what makes the rounds from here on; what made the others stays."""
-    kept, now, done = _kept_settings(run), origin(), len(run.rounds())
-    earlier = kept.get("earlier", [])
-    before = {name: kept.get(name, {}) for name in now}
-    if done and before != now:
-        earlier = [*earlier, {"rounds": done, **before}]
-    settings = run.settings() | ({"earlier": earlier} if earlier else {}) | now
-    write_text(run.folder / "run.toml", tomli_w.dumps(settings))
-
-
-def _differences(kept: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:
-    """Which settings differ; more rounds than before are no difference, the rest is the same."""
-    found = []
-    for key in sorted(kept.keys() | wanted.keys()):
-        where = f"{prefix}{key}"
-        if where in _NO_SETTINGS:
-            continue
-        old, new = kept.get(key), wanted.get(key)
-        if isinstance(old, dict) or isinstance(new, dict):
-            found += _differences(old or {}, new or {}, f"{where}.")
-        elif old != new:
-            found.append(f"{where} was {old!r}, is {new!r}")
-    return found

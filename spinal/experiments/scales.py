@@ -8,19 +8,14 @@ as a file is loaded, as by ``--set`` on the command line.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from spinal.errors import SpinalError, suggestion
+from spinal.files import tomllib as tomllib
 from spinal.settings import from_mapping
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 #: Settings that train, at full size. It needs no table where it is what the file says anyway.
 DEFAULT_SCALE = "tuned"

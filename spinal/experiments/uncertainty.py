@@ -29,7 +29,6 @@ from spinal.data.splits import shuffled
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.detection import detection, histogram
 from spinal.experiments.measurements import Measurement, StepBar
-from spinal.experiments.metrics import evaluate
 from spinal.experiments.protocol import NetworkProtocol, Trained
 from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.tables import check_posteriors
@@ -37,10 +36,9 @@ from spinal.methods import find_method
 from spinal.networks import NETWORKS, Network, build_network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import FitContext, Posterior, View, make_posterior
+from spinal.runs.metrics import evaluate
+from spinal.runs.records import UNCERTAINTY_METHODS as METHODS
 from spinal.settings import to_mapping
-
-#: The methods that are compared: the paper's three, and deep ensembles, which it left out.
-METHODS = ("spn-cnn", "mc-dropout", "ensemble", "deterministic")
 
 #: The outside that needs no other dataset: each pixel is taken from another test image.
 PERMUTED = "permuted"
@@ -51,18 +49,18 @@ _NETWORK, _POSTERIOR, _SAMPLES, _OUTSIDE = range(4)
 
 @dataclass(frozen=True)
 class Pair(Trained):
-    """An experiment, but for the seed.
+    """The settings of an experiment; the seed comes with each measurement.
 
     Attributes:
-        name: of the folder with its seeds.
-        title: for tables and plots.
-        dataset: whose training set is learnt, and whose test set is inside.
-        outside: whose test set is outside; or ``permuted``: the test images of ``dataset``, each
-            pixel taken from another of them.
-        labels: training points, drawn at random; None: all.
-        test: points from inside and from outside, drawn at random; None: all of both.
-        network: as in a protocol. It is not retrained, nor stopped early.
-        posterior: as in a protocol.
+        name: Name of the folder with the seeds.
+        title: Title for tables and plots.
+        dataset: The dataset that is trained on; its test set is inside.
+        outside: The dataset whose test set is outside; or ``permuted``: the test images of
+            ``dataset``, each pixel taken from another of them.
+        labels: Number of training points, drawn at random; None: all.
+        test: Number of points from inside and from outside, drawn at random; None: all of both.
+        network: The network, as in a protocol. It is neither retrained nor stopped early.
+        posterior: Settings of posteriors, as in a protocol.
     """
 
     name: str
@@ -97,7 +95,7 @@ class Pair(Trained):
         return make_posterior(name, **self.posterior_settings(name))
 
     def to_mapping(self) -> dict[str, Any]:
-        """As plain values, for TOML or JSON."""
+        """The settings as plain values, for TOML or JSON."""
         return to_mapping(self)
 
 

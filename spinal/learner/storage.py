@@ -14,7 +14,7 @@ from typing import Any
 from spinal.acquisition import Acquisition, describe_acquisition
 from spinal.data import Pool
 from spinal.errors import DataError, FileFormatError, LabelError, SpinalError
-from spinal.files import read_arrays, write_arrays, write_text
+from spinal.files import read_arrays, verify_checksums, write_arrays, write_text
 from spinal.learner.settings import LearnerSettings
 from spinal.networks import Network
 from spinal.posteriors import Posterior, describe_posterior
@@ -87,6 +87,7 @@ def read(folder: Path, pool: Pool) -> SavedLearner:
         raise FileFormatError(
             f"{folder}: a learner of another version of spinal ({version}): make it anew"
         )
+    verify_checksums(folder)
     saved = from_mapping(SavedLearner, values, str(folder / "learner.json"))
     try:
         pool.load_state_dict(read_arrays(folder / "pool.npz", pool.state_dict()))

@@ -8,12 +8,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spinal.experiments.metrics import calibration_error
 from spinal.report.experiment import Experiment
 from spinal.report.names import title
 from spinal.report.numbers import count, decimal
 from spinal.report.parts import Drawing, Section, Table
-from spinal.report.plots import INK, STYLE, label_ends, look, new_figure
+from spinal.report.plots import (
+    INK,
+    STYLE,
+    Curve,
+    End,
+    draw_curves,
+    label_ends,
+    look,
+    new_figure,
+)
+from spinal.runs.metrics import calibration_error
 
 _COLUMNS = 4
 
@@ -60,17 +69,11 @@ def _over_budget(experiment: Experiment) -> Figure:
     return figure
 
 
-def _curves(axes: Axes, experiment: Experiment, name: str) -> list[tuple[str, float, float]]:
+def _curves(axes: Axes, experiment: Experiment, name: str) -> list[End]:
     measured = experiment.measure(name)
-    ends = []
-    for method in experiment.methods:
-        mean, style = experiment.mean_curve(method, measured), look(method, experiment.methods)
-        if mean.empty:
-            continue
-        axes.plot(mean.index, mean, color=style.colour, ls=style.dashes, lw=1.5)
-        ends.append((method, float(mean.index[-1]), float(mean.iloc[-1])))
+    curves = [Curve(m, experiment.mean_curve(m, measured)) for m in experiment.methods]
+    ends = draw_curves(axes, curves, width=1.5)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("labels")
     return ends
 
 
@@ -78,8 +81,8 @@ def reliability(experiment: Experiment) -> dict[str, dict[str, np.ndarray]]:
     """Bins of each method at the last budget, added up over its seeds; without those not stored."""
     found = {}
     for method in experiment.methods:
-        lines = [run.at(int(experiment.labels[-1])) for run in experiment.of(method)]
-        stored = [line["reliability"] for line in lines if "reliability" in line]
+        records = [run.at(int(experiment.labels[-1])) for run in experiment.of(method)]
+        stored = [r.reliability for r in records if r.reliability is not None]
         if stored:
             found[method] = {
                 name: np.sum([bins[name] for bins in stored], axis=0)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
+from functools import partial
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spinal.experiments.paper import accuracies
 from spinal.report.experiment import Experiment
 from spinal.report.names import BASELINE, title
 from spinal.report.numbers import count, percent, points
+from spinal.report.paper import accuracies
 from spinal.report.parts import Drawing, Section, Table
-from spinal.report.plots import STYLE, label_ends, look, new_figure
+from spinal.report.plots import Curve, curve_figure, look
 
 #: A network that learns fewer of its labels was not trained for long enough.
 FITTED = 0.9
@@ -73,7 +74,9 @@ def _unfitted(experiment: Experiment) -> dict[str, float]:
     """The smallest share of their labels that networks of a method learnt, where it is low."""
     smallest = {
         method: min(
-            line.get("fitted_share", 1.0) for run in experiment.of(method) for line in run.rounds
+            1.0 if record.fitted_share is None else record.fitted_share
+            for run in experiment.of(method)
+            for record in run.rounds
         )
         for method in experiment.methods
     }
@@ -84,31 +87,20 @@ def learning_curves(experiment: Experiment, band: bool = True, paper: bool = Fal
     """Mean accuracy over the labels, a line for each method.
 
     Args:
-        experiment: whose runs to show.
-        band: whether to show one deviation around the mean.
-        paper: whether to show the paper's curves behind.
+        experiment: The runs to show.
+        band: Whether to show one standard deviation around the mean.
+        paper: Whether to show the paper's curves behind ours.
     """
-    with mpl.rc_context(STYLE):
-        figure = new_figure()
-        axes = figure.subplots()
-        if paper:
-            _draw_paper(axes, experiment)
-        ends = []
-        for method in experiment.methods:
-            mean = 100 * experiment.mean_curve(method)
-            style = look(method, experiment.methods)
-            axes.plot(mean.index, mean, color=style.colour, ls=style.dashes)
-            if band:
-                deviation = 100 * experiment.deviation_curve(method).fillna(0)
-                low, high = mean - deviation, mean + deviation
-                axes.fill_between(mean.index, low, high, color=style.colour, alpha=0.15, lw=0)
-            ends.append((method, float(mean.index[-1]), float(mean.iloc[-1])))
-        axes.set_xlabel("labels")
-        axes.set_ylabel("test accuracy (%)")
-        axes.set_title(experiment.title, loc="left")
-        figure.draw_without_rendering()  # the layout, which places of names depend on
-        label_ends(axes, ends)
-    return figure
+    curves = []
+    for method in experiment.methods:
+        deviation = experiment.deviation_curve(method).fillna(0) if band else None
+        curves.append(_in_percent(method, experiment.mean_curve(method), deviation))
+    behind = partial(_draw_paper, experiment=experiment) if paper else None
+    return curve_figure(experiment.title, "test accuracy (%)", curves, behind=behind)
+
+
+def _in_percent(method: str, mean: pd.Series, spread: pd.Series | None) -> Curve:
+    return Curve(method, 100 * mean, None if spread is None else 100 * spread)
 
 
 def _draw_paper(axes: Axes, experiment: Experiment) -> None:
@@ -123,33 +115,14 @@ def _draw_paper(axes: Axes, experiment: Experiment) -> None:
 def gain_curves(experiment: Experiment) -> Figure:
     """Accuracy minus Random's, seed by seed, with one standard error."""
     baseline = experiment.accuracy[BASELINE]
-    with mpl.rc_context(STYLE):
-        figure = new_figure(height=3.6)
-        axes = figure.subplots()
-        first, last = baseline.dropna().index[[0, -1]]
-        axes.plot([first, last], [0, 0], color=look(BASELINE).colour)
-        ends = [(BASELINE, float(last), 0.0)]
-        for method in experiment.methods:
-            if method == BASELINE:
-                continue
-            gains = 100 * (experiment.accuracy[method] - baseline).dropna(axis=1, how="all")
-            gains = gains.dropna()
-            if gains.empty:  # no seed in common
-                continue
-            mean, style = gains.mean(axis=1), look(method, experiment.methods)
-            axes.plot(mean.index, mean, color=style.colour, ls=style.dashes)
-            if gains.shape[1] > 1:
-                error = gains.sem(axis=1)
-                axes.fill_between(
-                    mean.index, mean - error, mean + error, color=style.colour, alpha=0.15, lw=0
-                )
-            ends.append((method, float(mean.index[-1]), float(mean.iloc[-1])))
-        axes.set_xlabel("labels")
-        axes.set_ylabel("gain over Random (points)")
-        axes.set_title(experiment.title, loc="left")
-        figure.draw_without_rendering()
-        label_ends(axes, ends)
-    return figure
+    curves = [Curve(BASELINE, pd.Series(0.0, baseline.dropna().index[[0, -1]]))]
+    for method in experiment.methods:
+        if method == BASELINE:
+            continue
+        gains = (experiment.accuracy[method] - baseline).dropna(axis=1, how="all").dropna()
+        error = gains.sem(axis=1) if gains.shape[1] > 1 else None
+        curves.append(_in_percent(method, gains.mean(axis=1), error))
+    return curve_figure(experiment.title, "gain over Random (points)", curves, height=3.6)
 
 
 def paper_curves(experiment: Experiment) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spinal.errors import SpinalError
-from spinal.experiments import load_protocol
 from spinal.report.names import BASELINE, order
 from spinal.report.read import StoredRun, area_under_curve
+from spinal.report.statistics import t_interval
+from spinal.runs import RoundRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class Experiment:
     """The runs of a protocol.
 
     Attributes:
-        name: of the protocol.
-        runs: that are compared; see `experiments`.
-        left_out: runs that are too short to be.
+        name: Name of the protocol.
+        runs: The runs that are compared; see `experiments`.
+        left_out: Runs that are too short to be compared.
     """
 
     name: str
@@ -44,32 +44,18 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """The title of the protocol, or else its name."""
         return self.protocol.get("title") or self.name
 
     @property
     def file_name(self) -> str:
-        """Its name, as part of a file's name."""
+        """The name, as part of the name of a file."""
         return self.name.replace("/", "-")
 
-    @cached_property
+    @property
     def paper(self) -> str | None:
-        """The paper's table to compare with.
-
-        The settings name it. For runs from before they did, the protocol that comes with spinal
-        does, if the runs are of the same data, budgets and pool.
-        """
-        if "paper" in self.protocol or not self.protocol:
-            return self.protocol.get("paper")
-        try:
-            shipped = load_protocol(self.protocol["name"])
-        except SpinalError:
-            return None
-        same = all(
-            self.protocol.get(key) == getattr(shipped, key)
-            for key in ("dataset", "initial", "batch", "pool")
-        )
-        return shipped.paper if same else None
+        """The paper's table to compare with, if the settings name one."""
+        return self.protocol.get("paper")
 
     def of(self, method: str) -> list[StoredRun]:
         """The runs of a method, by seed."""
@@ -87,8 +73,14 @@ class Experiment:
 
     def measure(self, name: str) -> pd.DataFrame:
         """A number of each round, such as ``nll``, arranged as `accuracy` is."""
+        return self.tabulate(lambda record: getattr(record, name))
+
+    def tabulate(self, get: Callable[[RoundRecord], float | None]) -> pd.DataFrame:
+        """What ``get`` makes of each round, arranged as `accuracy` is; NaN for None."""
         columns = {
-            (run.method, run.seed): {line["labels"]: line.get(name, np.nan) for line in run.rounds}
+            (run.method, run.seed): pd.Series(
+                {record.labels: get(record) for record in run.rounds}, dtype=float
+            )
             for method in self.methods
             for run in self.of(method)
         }
@@ -127,8 +119,23 @@ def paired(values: pd.Series, first: str, second: str) -> NDArray[np.float64]:
     return (values[first] - values[second]).dropna().to_numpy(float)
 
 
+def gain(values: pd.Series, method: str) -> tuple[float, float, float]:
+    """Mean difference to Random over paired seeds, and its 95 % interval by Student's t.
+
+    Args:
+        values: A value for each method and seed, such as `Experiment.areas`.
+        method: The method to compare with Random.
+
+    Returns:
+        The mean, and both ends of the interval; NaN where there are too few seeds to tell.
+    """
+    differences = paired(values, method, BASELINE)
+    mean = float(differences.mean()) if len(differences) else np.nan
+    return (mean, *t_interval(differences))
+
+
 def experiments(runs: list[StoredRun]) -> list[Experiment]:
-    """One for each protocol, with the runs of it that can be compared.
+    """Group runs by protocol, and choose those that can be compared.
 
     Where a protocol has finished runs, unfinished ones are left out: their curves would stop in the
     middle, and means over seeds would jump there. Methods are compared up to the budget that all of

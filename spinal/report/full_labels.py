@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spinal.experiments.runs import read_rounds
 from spinal.report.measurements import StoredSeed, origin, stored_seeds, write_pages
 from spinal.report.numbers import count, decimal, with_deviation
 from spinal.report.parts import Section, Table
+from spinal.report.statistics import deviation
+from spinal.runs import read_lines
 
 #: What the paper says: mean and deviation in percent of SPN-CNN at 1,000 labels of MNIST, and what
 #: it cites for SPNs on pixels.
@@ -40,7 +41,7 @@ class Comparison:
 def finished(folder: str | Path) -> list[Comparison]:
     """What is under ``folder``, experiment by experiment."""
     return [
-        Comparison(seeds, read_rounds(Path(folder) / name / "chosen.jsonl"))
+        Comparison(seeds, read_lines(Path(folder) / name / "chosen.jsonl"))
         for name, seeds in stored_seeds(folder, 2).items()
     ]
 
@@ -99,8 +100,8 @@ def comparison(found: Comparison) -> Table:
 
 
 def _over(values: list[float]) -> dict[str, Any]:
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
-    return {"seeds": len(values), "accuracy": float(np.mean(values)), "sd": deviation}
+    mean, spread = float(np.mean(values)), deviation(values)
+    return {"seeds": len(values), "accuracy": mean, "sd": spread}
 
 
 def _paper(found: Comparison, row: dict[str, Any]) -> str:

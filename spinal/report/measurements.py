@@ -9,14 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from spinal.errors import SpinalError
-from spinal.experiments.measurements import read_settings
-from spinal.experiments.runs import read_rounds
+from spinal.errors import FileFormatError, SpinalError
 from spinal.files import write_text
 from spinal.report.origin import flat
 from spinal.report.page import Chapter, page
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.write import write_parts
+from spinal.runs import read_lines, read_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +41,12 @@ def stored_seeds(folder: str | Path, parts: int) -> dict[str, list[StoredSeed]]:
     """
     found: dict[str, list[StoredSeed]] = {}
     for path in Path(folder).glob("*/seed-*/parts.jsonl"):
-        lines, name = read_rounds(path), path.parts[-3]
+        lines, name = read_lines(path), path.parts[-3]
         if len(lines) == parts:
             seed = int(path.parts[-2].removeprefix("seed-"))
-            settings = read_settings(path.with_name("run.toml"))
+            settings = read_settings(path.parent)
+            if "experiment" not in settings:
+                raise FileFormatError(f"{path.parent}: its run.toml is missing or not its own")
             found.setdefault(name, []).append(StoredSeed(name, seed, lines, settings))
     if not found:
         raise SpinalError(f"{folder}: no finished seeds in it")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from spinal.methods import METHODS
-
 BASELINE = "random"
 
-_TITLES = {
-    "spn-cnn": "SPN-CNN",
-    "spn-batchbald": "SPN-BatchBALD",
-    "spn-variance": "SPN variance",
-    "mc-dropout": "MC Dropout",
-    "batchbald": "BatchBALD",
-    "ensemble": "Ensemble",
-    "bayesian-batch": "Bayesian Batch",
-    "deterministic": "Deterministic",
-    "badge": "BADGE",
-    "k-center": "k-center",
-    "typiclust": "TypiClust",
-    "random": "Random",
+#: For each method of `spinal.methods`, in the order of that table: what people call it, and the
+#: acquisition function that it takes by default. Here because a report does not load models.
+METHODS = {
+    "spn-cnn": ("SPN-CNN", "max-entropy"),
+    "spn-batchbald": ("SPN-BatchBALD", "batchbald"),
+    "spn-variance": ("SPN variance", "power-variance-bald"),
+    "mc-dropout": ("MC Dropout", "max-entropy"),
+    "batchbald": ("BatchBALD", "batchbald"),
+    "ensemble": ("Ensemble", "max-entropy"),
+    "bayesian-batch": ("Bayesian Batch", "acs-fw"),
+    "deterministic": ("Deterministic", "max-entropy"),
+    "badge": ("BADGE", "badge"),
+    "k-center": ("k-center", "k-center"),
+    "typiclust": ("TypiClust", "typiclust"),
+    "random": ("Random", "random"),
 }
 
 
@@ -32,13 +32,13 @@ def split_name(run_name: str) -> tuple[str, str]:
 def is_default(run_name: str) -> bool:
     """Whether the acquisition function is the one that the method takes by itself."""
     method, acquisition = split_name(run_name)
-    return not acquisition or method not in METHODS or acquisition == METHODS[method].acquisition
+    return not acquisition or method not in METHODS or acquisition == METHODS[method][1]
 
 
 def title(run_name: str) -> str:
     """For people: ``SPN-CNN``, or ``SPN-CNN, margin`` where it is not the method's own choice."""
     method, acquisition = split_name(run_name)
-    name = _TITLES.get(method, method)
+    name = METHODS[method][0] if method in METHODS else method
     return name if is_default(run_name) else f"{name}, {acquisition.replace('-', ' ')}"
 
 

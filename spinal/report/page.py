@@ -11,7 +11,7 @@ from spinal import __version__
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import inline_svg, to_svg, variables
 
-#: Sections under a heading of their own: an experiment, by the name of its files.
+#: An experiment on the page: its id, which also names its files, its title, and its sections.
 Chapter = tuple[str, str, Sequence[Section]]
 
 
@@ -19,8 +19,8 @@ def page(chapters: Sequence[Chapter], heading: str = "Comparison of ways to choo
     """The whole page.
 
     Args:
-        chapters: of each, an id, a title, and its sections.
-        heading: of the whole.
+        chapters: An id, a title and the sections of each chapter.
+        heading: Heading of the page.
     """
     style = (resources.files(__package__) / "page.css").read_text(encoding="utf-8")
     style = style.replace("/* light colours */", variables(dark=False))

@@ -15,11 +15,11 @@ class Table:
     """Numbers, once for programs and once for people.
 
     Attributes:
-        name: of its files.
-        caption: what it shows, and how it was computed.
-        data: all numbers, with columns that a program reads (the CSV).
-        shown: cells as people read them, all of them text (HTML, Markdown, LaTeX).
-        words: how many columns, from the left, hold words; the others are aligned as numbers.
+        name: Name of its files, without the ending.
+        caption: What the table shows, and how it was computed.
+        data: All numbers, with columns that a program reads (the CSV).
+        shown: The cells as people read them, as text (HTML, Markdown, LaTeX).
+        words: How many columns, from the left, hold words; the others are aligned as numbers.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure, with the name of its file and a caption that says how to read it."""
+    """A figure, the name of its file, and a caption that says how to read it."""
 
     name: str
     caption: str
@@ -107,7 +107,7 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading, sentences, and what they speak of."""
+    """A heading, sentences, and the tables and drawings below them."""
 
     title: str
     text: Sequence[str] = ()

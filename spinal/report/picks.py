@@ -8,12 +8,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from spinal.experiments.asked import FIRST, Asked
 from spinal.report.experiment import Experiment
 from spinal.report.names import title
 from spinal.report.numbers import count, percent
 from spinal.report.parts import Drawing, Section, Table
-from spinal.report.plots import INK, STYLE, label_ends, look, new_figure
+from spinal.report.plots import INK, STYLE, Curve, curve_figure, look, new_figure
+from spinal.runs import RoundRecord
+from spinal.runs.asked import FIRST, Asked
 
 
 def section(experiment: Experiment) -> Section | None:
@@ -56,40 +57,20 @@ def class_balance(experiment: Experiment) -> pd.DataFrame:
 
     Arranged as `Experiment.accuracy` is; NaN where counts were not stored.
     """
-    columns = {}
-    for method in experiment.methods:
-        for run in experiment.of(method):
-            lines = [line for line in run.rounds if "class_counts" in line]
-            columns[method, run.seed] = pd.Series(
-                {line["labels"]: _balance(np.array(line["class_counts"])) for line in lines},
-                dtype=float,
-            )
-    return pd.DataFrame(columns).rename_axis(columns=["method", "seed"]).sort_index()
+    return experiment.tabulate(_balance)
 
 
-def _balance(counts_C: NDArray[np.int64]) -> float:
+def _balance(record: RoundRecord) -> float | None:
+    if record.class_counts is None:
+        return None
+    counts_C = np.array(record.class_counts)
     shares = counts_C[counts_C > 0] / counts_C.sum()
     return float(-(shares * np.log(shares)).sum() / np.log(len(counts_C)))
 
 
 def _balance_figure(experiment: Experiment, balance: pd.DataFrame) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = new_figure(height=3.4)
-        axes = figure.subplots()
-        ends = []
-        for method in experiment.methods:
-            mean, style = experiment.mean_curve(method, balance), look(method, experiment.methods)
-            if mean.empty:
-                continue
-            axes.plot(mean.index, mean, color=style.colour, ls=style.dashes)
-            ends.append((method, float(mean.index[-1]), float(mean.iloc[-1])))
-        axes.set_ylim(top=1)
-        axes.set_xlabel("labels")
-        axes.set_ylabel("class balance")
-        axes.set_title(experiment.title, loc="left")
-        figure.draw_without_rendering()
-        label_ends(axes, ends)
-    return figure
+    curves = [Curve(m, experiment.mean_curve(m, balance)) for m in experiment.methods]
+    return curve_figure(experiment.title, "class balance", curves, height=3.4, top=1)
 
 
 def _class_table(experiment: Experiment, classes: tuple[str, ...] | None) -> Table:
@@ -97,8 +78,8 @@ def _class_table(experiment: Experiment, classes: tuple[str, ...] | None) -> Tab
     labels = int(experiment.labels[-1])
     rows, shown = [], []
     for method in experiment.methods:
-        lines = [run.at(labels) for run in experiment.of(method)]
-        counts = [line["class_counts"] for line in lines if "class_counts" in line]
+        records = [run.at(labels) for run in experiment.of(method)]
+        counts = [r.class_counts for r in records if r.class_counts is not None]
         if not counts:
             continue
         mean = np.mean(counts, axis=0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.isotonic import isotonic_regression
@@ -39,6 +40,9 @@ _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2
 
 #: Shades for the parts of a whole (phases of a round), from first to last.
 SHADES = ("#1b4f72", "#2e86c1", "#85c1e9", "#f5b041", "#ca6f1e", "#7b7d7d")
+#: The end of a line: its method, x and y.
+End = tuple[str, float, float]
+
 INK, GRID = "#000000", "#8080803f"
 
 STYLE: dict[Any, Any] = {
@@ -87,16 +91,16 @@ def new_figure(width: float = 7.2, height: float = 4.4) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]], size: float = 10) -> None:
+def label_ends(axes: Axes, ends: Sequence[End], size: float = 10) -> None:
     """Write each method's name beside the end of its line, apart from the others.
 
     Names are moved as little as they can be (least squares) to stand a line apart and inside the
     axes; a thin line leads to one that was moved. Call it when everything else is drawn.
 
     Args:
-        axes: with their final limits and size.
-        ends: method, x and y of the end of its line.
-        size: of the letters, in points.
+        axes: Axes with their final limits and size.
+        ends: The end of each line.
+        size: Font size in points.
     """
     if not ends:
         return
@@ -119,6 +123,72 @@ def label_ends(axes: Axes, ends: Sequence[tuple[str, float, float]], size: float
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 2,
                         "relpos": (0, 0.5)} if moved else None,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line of a figure.
+
+    Attributes:
+        method: Whose line it is.
+        mean: Values by number of labels.
+        spread: How far a band reaches on both sides of the line; None for no band.
+    """
+
+    method: str
+    mean: pd.Series
+    spread: pd.Series | None = None
+
+
+def draw_curves(axes: Axes, curves: Sequence[Curve], width: float = 1.8) -> list[End]:
+    """Draw lines with their bands; return where they end, for `label_ends`."""
+    ends = []
+    methods = [curve.method for curve in curves]
+    for curve in curves:
+        mean, style = curve.mean, look(curve.method, methods)
+        if mean.empty:
+            continue
+        axes.plot(mean.index, mean, color=style.colour, ls=style.dashes, lw=width)
+        if curve.spread is not None:
+            low, high = mean - curve.spread, mean + curve.spread
+            axes.fill_between(mean.index, low, high, color=style.colour, alpha=0.15, lw=0)
+        ends.append((curve.method, float(mean.index[-1]), float(mean.iloc[-1])))
+    axes.set_xlabel("labels")
+    return ends
+
+
+def curve_figure(
+    title: str,
+    ylabel: str,
+    curves: Sequence[Curve],
+    *,
+    height: float = 4.4,
+    top: float | None = None,
+    behind: Callable[[Axes], None] | None = None,
+) -> Figure:
+    """A figure of lines over the number of labels, each named at its end.
+
+    Args:
+        title: Title of the figure.
+        ylabel: What the lines show.
+        curves: The lines.
+        height: Height of the figure in inches.
+        top: Upper limit of the vertical axis; None: as the lines need it.
+        behind: Draws what is to be behind the lines.
+    """
+    with mpl.rc_context(STYLE):
+        figure = new_figure(height=height)
+        axes = figure.subplots()
+        if behind is not None:
+            behind(axes)
+        ends = draw_curves(axes, curves)
+        if top is not None:
+            axes.set_ylim(top=top)
+        axes.set_ylabel(ylabel)
+        axes.set_title(title, loc="left")
+        figure.draw_without_rendering()  # the layout, which places of names depend on
+        label_ends(axes, ends)
+    return figure
 
 
 def to_svg(figure: Figure) -> str:

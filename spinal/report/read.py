@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from scipy import integrate
 
 from spinal.data import Splits
-from spinal.errors import FileFormatError, SpinalError
-from spinal.experiments.metrics import unpack
-from spinal.experiments.protocol import tomllib
-from spinal.experiments.runs import read_rounds
+from spinal.errors import SpinalError
 from spinal.report.statistics import Outcomes
+from spinal.runs import RoundRecord, read_rounds, read_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +26,7 @@ class StoredRun:
     method: str
     seed: int
     folder: Path
-    rounds: list[dict[str, Any]]
+    rounds: list[RoundRecord]
     settings: dict[str, Any]
 
     @property
@@ -39,22 +37,21 @@ class StoredRun:
     @property
     def last_labels(self) -> int:
         """Labels at the last round."""
-        return int(self.rounds[-1]["labels"])
+        return self.rounds[-1].labels
 
-    def at(self, labels: int) -> dict[str, Any]:
+    def at(self, labels: int) -> RoundRecord:
         """The round with this number of labels."""
-        return next(line for line in self.rounds if line["labels"] == labels)
+        return next(record for record in self.rounds if record.labels == labels)
 
     def outcomes(self, labels: int) -> Outcomes | None:
         """Which test points were right at a budget; None if that was not stored."""
-        line = self.at(labels)
-        if "right" not in line or "reliability" not in line:
+        right = self.at(labels).right_points()
+        if right is None:
             return None
-        n = sum(line["reliability"]["count"])
         indices = self._test_indices
         if indices is None:
-            indices = np.arange(n)
-        return Outcomes(indices, unpack(line["right"], n)) if len(indices) == n else None
+            indices = np.arange(len(right))
+        return Outcomes(indices, right) if len(indices) == len(right) else None
 
     @cached_property
     def _test_indices(self) -> NDArray[np.int64] | None:
@@ -89,7 +86,7 @@ def stored_runs(folder: str | Path) -> list[StoredRun]:
                     seed=int(path.parts[-2].removeprefix("seed-")),
                     folder=path.parent,
                     rounds=rounds,
-                    settings=_settings(path.with_name("run.toml")),
+                    settings=read_settings(path.parent),
                 )
             )
     if not runs:
@@ -97,24 +94,14 @@ def stored_runs(folder: str | Path) -> list[StoredRun]:
     return runs
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
-
-
 def rounds_table(runs: list[StoredRun]) -> pd.DataFrame:
     """A row for each round: protocol, method, seed, its numbers, and ``seconds_<phase>``."""
     rows = []
     for run in runs:
         names = {"protocol": run.protocol, "method": run.method, "seed": run.seed}
-        for line in run.rounds:
-            numbers = {name: v for name, v in line.items() if isinstance(v, int | float)}
-            seconds = {f"seconds_{phase}": s for phase, s in line.get("seconds", {}).items()}
-            rows.append({**names, **numbers, **seconds})
+        for record in run.rounds:
+            seconds = {f"seconds_{phase}": s for phase, s in record.seconds.items()}
+            rows.append({**names, **record.numbers(), **seconds})
     return pd.DataFrame(rows)
 
 

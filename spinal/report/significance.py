@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spinal.experiments.paper import p_values
 from spinal.report.experiment import Experiment, paired
 from spinal.report.names import comparisons, title
 from spinal.report.numbers import count, p_value, points
+from spinal.report.paper import p_values
 from spinal.report.parts import Section, Table
 from spinal.report.statistics import Outcomes, holm, mcnemar_test, paired_t_test, z_test
 
@@ -116,28 +116,38 @@ def _pairs(
     return found
 
 
-def _corrected(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Tests, with Holm's correction over all of them."""
+def _table(
+    name: str, caption: str, rows: list[dict[str, Any]], cells: list[dict[str, str]], words: int
+) -> Table | None:
+    """A table of tests, with Holm's correction over all of them; None if there are none.
+
+    Args:
+        name: Name of the table.
+        caption: Caption of the table.
+        rows: A row for each test, with ``method``, ``competitor`` and ``p_value``.
+        cells: For each test, the cells between the two methods and the p-value.
+        words: How many columns hold words.
+    """
+    if not rows:
+        return None
     data = pd.DataFrame(rows)
     data["holm"] = holm(data["p_value"].tolist())
-    return data
-
-
-def _both(test: Any) -> str:
-    """The two methods of a test, as a reader calls them."""
-    return f"{title(test.method)}, {title(test.competitor)}"
-
-
-def _verdict(test: Any) -> dict[str, str]:
-    """The last columns of a table of tests."""
-    starred = p_value(test.holm) + (" *" if test.holm < LEVEL else "")
-    return {"p": p_value(test.p_value), "Holm": starred}
+    shown = [
+        {
+            "first and second": f"{title(t.method)}, {title(t.competitor)}",
+            **between,
+            "p": p_value(t.p_value),
+            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+        }
+        for t, between in zip(data.itertuples(), cells, strict=True)
+    ]
+    return Table(name, caption, data, pd.DataFrame(shown), words)
 
 
 def mcnemar_tests(experiment: Experiment) -> Table | None:
     """McNemar's exact test at the last budget, for each seed."""
     labels = int(experiment.labels[-1])
-    rows = []
+    rows: list[dict[str, Any]] = []
     for first, second in comparisons(experiment.methods):
         for seed, (one, other) in _pairs(experiment, first, second, labels).items():
             rows.append({
@@ -146,28 +156,24 @@ def mcnemar_tests(experiment: Experiment) -> Table | None:
                 "only_competitor_right": int((other.right & ~one.right).sum()),
                 "p_value": mcnemar_test(one, other),
             })  # fmt: skip
-    if not rows:
-        return None
-    data = _corrected(rows)
-    shown = pd.DataFrame([
+    cells = [
         {
-            "first and second": _both(t), "seed": str(t.seed),
-            "only first right": count(t.only_method_right),
-            "only second right": count(t.only_competitor_right),
-            **_verdict(t),
+            "seed": str(row["seed"]),
+            "only first right": count(row["only_method_right"]),
+            "only second right": count(row["only_competitor_right"]),
         }
-        for t in data.itertuples()
-    ])  # fmt: skip
+        for row in rows
+    ]
     caption = (
         f"McNemar's exact test, two-sided, at {count(labels)} labels: test points that one of the "
         "two got right and the other did not. Holm's correction is over the whole table."
     )
-    return Table("mcnemar", caption, data, shown, words=2)
+    return _table("mcnemar", caption, rows, cells, words=2)
 
 
 def area_tests(experiment: Experiment) -> Table | None:
     """Student's paired test of the areas under the curve, over seeds; needs two seeds."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for first, second in comparisons(experiment.methods):
         differences = paired(experiment.areas, first, second)
         if len(differences) > 1:
@@ -175,19 +181,12 @@ def area_tests(experiment: Experiment) -> Table | None:
                 "method": first, "competitor": second, "seeds": len(differences),
                 "difference": differences.mean(), "p_value": paired_t_test(differences),
             })  # fmt: skip
-    if not rows:
-        return None
-    data = _corrected(rows)
-    shown = pd.DataFrame([
-        {
-            "first and second": _both(t), "seeds": str(t.seeds),
-            "difference in area": points(t.difference),
-            **_verdict(t),
-        }
-        for t in data.itertuples()
-    ])  # fmt: skip
+    cells = [
+        {"seeds": str(row["seeds"]), "difference in area": points(row["difference"])}
+        for row in rows
+    ]
     caption = (
         "Student's paired test of areas under the accuracy curve, two-sided, over seeds: the first "
         "method's minus the second's, in percentage points. Holm's correction is over the table."
     )
-    return Table("area-tests", caption, data, shown)
+    return _table("area-tests", caption, rows, cells, words=1)

@@ -2,72 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from spinal.report.read import area_under_curve
+from spinal.report.experiment import Experiment, gain
+from spinal.report.names import BASELINE
 
-BASELINE = "random"
 HEADER = [
     "protocol", "method", "seeds", "area", "gain over random", "accuracy", "of the network",
     "NLL", "ECE", "s a round",
 ]  # fmt: skip
 
 
-def summarise(runs: pd.DataFrame) -> pd.DataFrame:
+def summarise(found: Sequence[Experiment]) -> pd.DataFrame:
     """For each protocol and method: area under the curve, final accuracy, time.
 
-    Compared are the rounds and seeds that a method shares with Random: methods are paired, each
-    seed having the same initial set and test set for all. ``gain`` is the mean difference in area,
-    with its 95 % interval by Student's t, which needs two seeds or more.
+    Areas and final accuracies are those of the page, over the budgets that all methods share.
+    ``gain`` is the mean difference in area to Random over paired seeds, with its 95 % interval by
+    Student's t, which needs two seeds or more.
     """
-    rows = []
-    for protocol, of_protocol in runs.groupby("protocol", sort=True):
-        areas = {
-            method: _areas(rounds) for method, rounds in of_protocol.groupby("method", sort=True)
-        }
-        for method, area in areas.items():
-            of_method = of_protocol[of_protocol["method"] == method]
-            last = of_method[of_method["labels"] == of_method["labels"].max()]
-            seconds = of_method.filter(like="seconds_").sum(axis=1)
-            row = {
-                "protocol": protocol,
-                "method": method,
-                "seeds": len(area),
-                "labels": int(of_method["labels"].max()),
-                "area": area.mean(),
-                "accuracy": last["accuracy"].mean(),
-                "accuracy_sd": last["accuracy"].std() if len(last) > 1 else np.nan,
-                "network_accuracy": last["network_accuracy"].mean(),
-                "nll": last["nll"].mean(),
-                "ece": last["ece"].mean(),
-                "seconds_a_round": seconds.mean(),
-            }
-            if BASELINE in areas and method != BASELINE:
-                row |= _gain(area, areas[BASELINE])
-            rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_row(e, method) for e in found for method in sorted(e.methods)])
 
 
-def _areas(of_method: pd.DataFrame) -> pd.Series:
-    """Area under the accuracy curve by seed."""
-    by_seed = {}
-    for seed, rounds in of_method.groupby("seed"):
-        rounds = rounds.sort_values("labels")
-        by_seed[seed] = area_under_curve(rounds["labels"].to_numpy(), rounds["accuracy"].to_numpy())
-    return pd.Series(by_seed)
-
-
-def _gain(area: pd.Series, baseline: pd.Series) -> dict[str, float]:
-    difference = (area - baseline).dropna()
-    if not len(difference):
-        return {}
-    gain = {"gain": difference.mean()}
-    if len(difference) > 1:
-        half = stats.t.ppf(0.975, len(difference) - 1) * stats.sem(difference)
-        gain |= {"gain_low": gain["gain"] - half, "gain_high": gain["gain"] + half}
-    return gain
+def _row(experiment: Experiment, method: str) -> dict[str, Any]:
+    last = int(experiment.labels[-1])
+    runs = experiment.of(method)
+    at_end = [run.at(last) for run in runs]
+    seconds = [sum(r.seconds.values()) for run in runs for r in run.rounds if r.labels <= last]
+    row = {
+        "protocol": experiment.name,
+        "method": method,
+        "seeds": len(runs),
+        "labels": last,
+        "area": experiment.areas[method].mean(),
+        "accuracy": experiment.final[method].mean(),
+        "accuracy_sd": experiment.final[method].std(),
+        "network_accuracy": np.mean([record.network_accuracy for record in at_end]),
+        "nll": np.mean([record.nll for record in at_end]),
+        "ece": np.mean([record.ece for record in at_end]),
+        "seconds_a_round": np.mean(seconds),
+    }
+    if experiment.has_baseline and method != BASELINE:
+        row["gain"], row["gain_low"], row["gain_high"] = gain(experiment.areas, method)
+    return row
 
 
 def to_markdown(summary: pd.DataFrame) -> str:

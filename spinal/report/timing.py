@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from spinal.experiments.paper import accuracies, run_times
 from spinal.report.experiment import Experiment
 from spinal.report.names import BASELINE, title
 from spinal.report.numbers import count, decimal
+from spinal.report.paper import accuracies, run_times
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import SHADES, STYLE, new_figure
 
@@ -37,9 +37,7 @@ def phases(experiment: Experiment) -> pd.DataFrame:
     rows: dict[str, pd.Series] = {}
     for method in experiment.methods:
         runs = [
-            pd.DataFrame(
-                [line.get("seconds", {}) for line in run.rounds if line["labels"] <= budget]
-            )
+            pd.DataFrame([record.seconds for record in run.rounds if record.labels <= budget])
             for run in experiment.of(method)
         ]
         rows[method] = pd.DataFrame([run.sum() for run in runs]).mean()

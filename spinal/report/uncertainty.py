@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from spinal.data.published import PUBLISHED
-from spinal.experiments.detection import RATES
-from spinal.experiments.uncertainty import METHODS
 from spinal.report.measurements import StoredSeed, origin, stored_seeds, write_pages
 from spinal.report.names import title
 from spinal.report.numbers import count, decimal, percent, with_deviation
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import INK, STYLE, look, new_figure
+from spinal.report.statistics import deviation
+from spinal.runs.records import UNCERTAINTY_METHODS as METHODS
 
 #: Standard deviation of the kernel that densities are smoothed by, in nats.
 BANDWIDTH = 0.04
@@ -87,8 +87,8 @@ def detection(seeds: Sequence[StoredSeed]) -> Table:
             cells = {"method": title(method), "score": described}
             for measure, heading in _DETECTION.items():
                 values = _values(seeds, method, lambda p: p["scores"][score][measure])  # noqa: B023
-                row |= {measure: values.mean(), f"{measure}_sd": _deviation(values)}
-                cells[heading] = with_deviation(values.mean(), _deviation(values))
+                row |= {measure: values.mean(), f"{measure}_sd": deviation(values)}
+                cells[heading] = with_deviation(values.mean(), deviation(values))
             rows.append(row)
             shown.append(cells)
     inside, outside = _names(seeds[0])
@@ -122,15 +122,15 @@ def predictions(seeds: Sequence[StoredSeed]) -> Table:
         cells = {"method": title(method)}
         for name, (heading, get) in getters.items():
             values = _values(seeds, method, get)
-            mean, deviation = values.mean(), _deviation(values)
-            row |= {name: mean, f"{name}_sd": deviation}
+            mean, spread = values.mean(), deviation(values)
+            row |= {name: mean, f"{name}_sd": spread}
             if name == "accuracy":
-                cells[heading] = with_deviation(mean, deviation)
+                cells[heading] = with_deviation(mean, spread)
             elif name.startswith("seconds"):
                 cells[heading] = decimal(mean, 1)
             else:
                 cells[heading] = decimal(mean) + (
-                    "" if np.isnan(deviation) else f" ± {decimal(deviation)}"
+                    "" if np.isnan(spread) else f" ± {decimal(spread)}"
                 )
         rows.append(row)
         shown.append(cells)
@@ -210,7 +210,8 @@ def _roc(seeds: Sequence[StoredSeed]) -> Drawing:
             curves = [_part(seed, method)["scores"][score]["roc"] for seed in seeds]
             areas = [_part(seed, method)["scores"][score]["auroc"] for seed in seeds]
             colour = look(method).colour
-            axes.plot(RATES, np.mean(curves, axis=0), color=colour, ls=dashes, lw=1.6)
+            rates = np.linspace(0, 1, len(curves[0]))  # of points inside, as they were stored
+            axes.plot(rates, np.mean(curves, axis=0), color=colour, ls=dashes, lw=1.6)
             text = f"{np.mean(areas):.3f}  {name}"
             axes.text(1.04, 0.6 - 0.08 * place, text, color=colour, fontsize=9)
         axes.text(1.04, 0.69, "area under the curve", fontsize=9)
@@ -240,10 +241,6 @@ def _values(
 def _histogram(seeds: Sequence[StoredSeed], method: str, where: str) -> NDArray:
     counts = [_part(seed, method)["entropy"][where]["histogram"] for seed in seeds]
     return np.sum(counts, axis=0)
-
-
-def _deviation(values: NDArray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else np.nan
 
 
 def _names(measurement: StoredSeed) -> tuple[str, str]:

@@ -49,11 +49,7 @@ def write_report(runs: str | Path, out: str | Path) -> list[Path]:
 
 def summary_of(runs: str | Path) -> pd.DataFrame:
     """The summary alone, of the runs under a folder that can be compared."""
-    return _summary(experiments(stored_runs(runs)))
-
-
-def _summary(found: list[Experiment]) -> pd.DataFrame:
-    return summarise(rounds_table([run for e in found for run in e.runs]))
+    return summarise(experiments(stored_runs(runs)))
 
 
 def _sections(experiment: Experiment) -> list[Section]:
@@ -77,7 +73,7 @@ def _write_overview(found: list[Experiment], out: Path) -> list[Path]:
         for suffix in (".png", ".svg"):
             written.append(out / f"{experiment.file_name}{suffix}")
             plots.save(figure, written[-1])
-    summary = _summary(found)
+    summary = summarise(found)
     summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")
     write_text(out / "summary.md", to_markdown(summary))
     return [*written, out / "summary.csv", out / "summary.md"]

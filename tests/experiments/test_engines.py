@@ -21,6 +21,7 @@ from spinal.experiments import Protocol, Run, make_runs, run_grid
 from spinal.experiments.engines import JoblibEngine, RayEngine, attempts, cluster, make_engine
 from spinal.experiments.engines.attempts import CrashCounter, attempt
 from spinal.experiments.protocol import NetworkProtocol
+from tests.runs.made import made_round, write_rounds
 
 PROTOCOL = Protocol(
     "tiny", "Tiny", initial=10, batch=5, rounds=6, pool=60, test=50,
@@ -36,7 +37,7 @@ def grid(out: Path) -> list[Run]:
 
 def outcomes(runs: list[Run]) -> list[Any]:
     """All that was measured and picked, to the last digit; only time may differ."""
-    return [[line | {"seconds": None} for line in run.rounds()] for run in runs]
+    return [[replace(record, seconds={}) for record in run.rounds()] for run in runs]
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +178,8 @@ def test_a_run_that_kills_its_workers_is_given_up(
 
 def test_crashes_in_other_rounds_are_forgiven(tmp_path: Path) -> None:
     run, crashes = grid(tmp_path)[0], CrashCounter()
-    run.folder.mkdir(parents=True)
     for number in range(4):
-        (run.folder / "rounds.jsonl").write_text("{}\n" * number)
+        write_rounds(run.folder, [made_round(i, 10, 0.5) for i in range(number)])
         assert crashes.count(run) is None
         assert crashes.count(run) is None
     assert "in round 3" in (crashes.count(run) or "")

@@ -15,6 +15,7 @@ from spinal.errors import SpinalError
 from spinal.experiments import full_labels
 from spinal.experiments.full_labels import EXPERIMENTS, FullLabels, pixels, run_experiment
 from spinal.report.full_labels import write_full_labels_report
+from tests.runs.made import made_round, write_rounds
 
 TINY = """
 title = "Tiny"
@@ -39,13 +40,8 @@ def load(folder: Path, text: str = TINY) -> FullLabels:
 
 def write_run(runs: Path, protocol: str, seed: int, accuracies: list[float]) -> None:
     """A run of SPN-CNN that begins with 20 labels, and has 10 more in each round."""
-    folder = runs / protocol / "spn-cnn-max-entropy" / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    lines = [
-        {"labels": 20 + 10 * i, "accuracy": a, "network_accuracy": a - 0.01}
-        for i, a in enumerate(accuracies)
-    ]
-    (folder / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    folder = runs / protocol / "spn-cnn-margin" / f"seed-{seed}"
+    write_rounds(folder, [made_round(i, 20 + 10 * i, a) for i, a in enumerate(accuracies)])
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +98,8 @@ def test_finished_is_skipped_and_runs_are_made_only_if_there_are_none(
     run_experiment(load(tmp_path), [0, 1], made / "out", tmp_path / "nothing")
     (made / "kept").rename(made / "out" / "tiny" / "chosen.jsonl")
     assert [(run.protocol.name, run.name, run.seed) for run in asked] == [
-        ("digits", "spn-cnn-max-entropy", 0),
-        ("digits", "spn-cnn-max-entropy", 1),
+        ("digits", "spn-cnn-margin", 0),
+        ("digits", "spn-cnn-margin", 1),
     ]
 
 

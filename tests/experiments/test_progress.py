@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +14,7 @@ from rich.console import Console
 from spinal.experiments import Protocol, Run
 from spinal.experiments.forecast import seconds_left
 from spinal.experiments.progress import Progress
+from tests.runs.made import made_round, write_rounds
 
 PROTOCOL = Protocol("tiny", "Tiny", initial=10, batch=5, rounds=3)
 
@@ -22,16 +22,11 @@ PROTOCOL = Protocol("tiny", "Tiny", initial=10, batch=5, rounds=3)
 def made_up(out: Path, seed: int, seconds: Sequence[float] = (), method: str = "random") -> Run:
     """A run whose rounds took these seconds."""
     run = Run(PROTOCOL, method, "random" if method == "random" else "max-entropy", seed, out)
-    run.folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        {
-            "labels": 10 + 5 * i,
-            "accuracy": 0.5 + i / 10,
-            "seconds": {"network": s / 2, "rest": s / 2},
-        }
+    rounds = [
+        made_round(i, 10 + 5 * i, 0.5 + i / 10, seconds={"network": s / 2, "rest": s / 2})
         for i, s in enumerate(seconds)
     ]
-    (run.folder / "rounds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rounds(run.folder, rounds)
     return run
 
 

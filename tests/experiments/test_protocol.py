@@ -9,8 +9,8 @@ import pytest
 
 from spinal.errors import SpinalError
 from spinal.experiments import load_protocol, protocol_names, protocol_text
-from spinal.experiments.paper import table_names
 from spinal.experiments.protocol import scale_names
+from spinal.report.paper import table_names
 
 
 @pytest.mark.parametrize("name", protocol_names())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,12 +16,11 @@ import pytest
 import tomli_w
 
 from spinal.data import Splits, load_dataset
-from spinal.errors import SpinalError
+from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
-from spinal.experiments.asked import Asked
-from spinal.experiments.metrics import calibration_error, evaluate, pack, reliability, unpack
 from spinal.experiments.protocol import NetworkProtocol
-from spinal.experiments.runs import RunBusyError
+from spinal.runs import RunBusyError
+from spinal.runs.asked import Asked
 
 PROTOCOL = Protocol(
     "tiny", "Tiny", initial=10, batch=5, rounds=3, pool=60, test=50,
@@ -34,9 +32,7 @@ PROTOCOL = Protocol(
 def outcome(run: Run) -> list[tuple]:
     asked = Asked.load(run.folder)
     assert asked is not None
-    lines = [
-        (line["labels"], line["accuracy"], line["nll"], line["picks"]) for line in run.rounds()
-    ]
+    lines = [(record.labels, record.accuracy, record.nll, record.picks) for record in run.rounds()]
     return [*lines, (asked.images.tolist(), asked.labels.tolist(), asked.classes)]
 
 
@@ -50,16 +46,19 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_run_writes_its_rounds(done: Run) -> None:
     assert done.is_finished
     lines = done.rounds()
-    assert [line["labels"] for line in lines] == [10, 15, 20, 25]
-    assert [len(line["picks"]) for line in lines] == [5, 5, 5, 0]
-    assert set(lines[0]["seconds"]) == {"network", "features", "posterior", "scoring", "choice"}
-    assert 0 <= lines[0]["network_accuracy"] <= 1
-    assert 0 <= lines[0]["fitted_share"] <= 1
+    assert [line.labels for line in lines] == [10, 15, 20, 25]
+    assert [len(line.picks) for line in lines] == [5, 5, 5, 0]
+    assert set(lines[0].seconds) == {"network", "features", "posterior", "scoring", "choice"}
+    assert 0 <= lines[0].network_accuracy <= 1
+    assert lines[0].fitted_share is not None
+    assert 0 <= lines[0].fitted_share <= 1
     for line in lines:
-        assert sum(line["class_counts"]) == line["labels"]
-        right = unpack(line["right"], sum(line["reliability"]["count"]))
-        assert right.mean() == line["accuracy"]
-    picks = [p for line in lines for p in line["picks"]]
+        assert line.class_counts is not None
+        assert sum(line.class_counts) == line.labels
+        right = line.right_points()
+        assert right is not None
+        assert right.mean() == line.accuracy
+    picks = [p for line in lines for p in line.picks]
     splits = Splits.load(done.out / "tiny" / "splits" / "seed-0.json")
     assert len(set(picks)) == 15
     assert set(picks) <= set(splits.pool.tolist())
@@ -67,7 +66,7 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
 
 def test_a_run_keeps_the_images_that_it_asked_for_first(done: Run) -> None:
     asked, digits = Asked.load(done.folder), load_dataset("digits")
-    picks = [p for line in done.rounds() for p in line["picks"]]
+    picks = [p for line in done.rounds() for p in line.picks]
     assert asked is not None
     np.testing.assert_array_equal(asked.images, digits.train_images[picks])
     np.testing.assert_array_equal(asked.labels, digits.train_labels[picks])
@@ -84,8 +83,8 @@ def test_methods_start_from_the_same_network_and_labels(done: Run, tmp_path: Pat
     other = Run(replace(PROTOCOL, rounds=0), "random", "random", 0, tmp_path)
     execute(other)
     first, second = done.rounds()[0], other.rounds()[0]
-    assert first["network_accuracy"] == second["network_accuracy"]
-    assert first["network_nll"] == second["network_nll"]
+    assert first.network_accuracy == second.network_accuracy
+    assert first.network_nll == second.network_nll
 
 
 @pytest.mark.parametrize("keep", [0, 1, 3])
@@ -115,6 +114,21 @@ def test_continued_training_goes_on_to_the_same_result(tmp_path: Path) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))  # killed before it
     execute(behind)
     assert outcome(behind) == outcome(whole)
+
+
+def test_a_damaged_checkpoint_is_not_continued(tmp_path: Path) -> None:
+    protocol = replace(PROTOCOL, rounds=0, network=replace(PROTOCOL.network, retrain="continue"))
+    run = Run(protocol, "spn-cnn", "max-entropy", 0, tmp_path)
+    execute(run)
+    rng = np.random.default_rng(0)
+    for path in sorted((run.folder / "checkpoint").iterdir()):
+        whole = path.read_bytes()
+        damaged = bytearray(whole)
+        damaged[int(rng.integers(len(whole)))] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match=r"damaged .* delete .*checkpoint"):
+            execute(replace(run, protocol=replace(protocol, rounds=1)))
+        path.write_bytes(whole)
 
 
 def test_more_rounds_go_on_from_fewer(done: Run, tmp_path: Path) -> None:
@@ -255,21 +269,3 @@ def test_protocols_that_would_share_a_folder_are_refused(tmp_path: Path) -> None
 def test_combinations_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpinalError, match="deterministic does not go with 'bald'"):
         make_runs([load_protocol("digits")], ["deterministic"], ["bald"], [0], tmp_path)
-
-
-def test_right_and_wrong_survive_as_text() -> None:
-    right = np.random.default_rng(0).random(77) < 0.5
-    assert unpack(pack(right), 77).tolist() == right.tolist()
-
-
-def test_metrics_against_hand_computed_values() -> None:
-    probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.45, 0.55]])
-    labels = np.array([0, 1, 1, 1])
-    found = evaluate(np.log(probs), labels)
-    assert found["accuracy"] == 0.75
-    assert found["nll"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.55]).mean())
-    assert calibration_error(reliability(probs, labels, bins=2)) == pytest.approx(abs(3 - 2.85) / 4)
-    # Bins of a fifteenth: each point is alone in its own.
-    assert found["ece"] == pytest.approx((0.1 + 0.6 + 0.2 + 0.45) / 4)
-    assert sum(found["reliability"]["right"]) == 3
-    assert json.dumps(found)

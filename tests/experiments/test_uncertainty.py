@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from spinal.experiments.uncertainty import METHODS, PAIRS, Pair, run_pairs
 from spinal.networks import TUNED, build_network, compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.report.uncertainty import write_uncertainty_report
+from spinal.runs import read_lines
 
 TINY = """
 title = "Tiny & small"
@@ -52,8 +52,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parts(out: Path, seed: int = 0) -> dict[str, dict[str, Any]]:
-    lines = (out / "tiny" / f"seed-{seed}" / "parts.jsonl").read_text().splitlines()
-    return {line["method"]: line for line in map(json.loads, lines)}
+    lines = read_lines(out / "tiny" / f"seed-{seed}" / "parts.jsonl")
+    return {line["method"]: line for line in lines}
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -144,7 +144,7 @@ def test_what_was_stopped_goes_on_to_the_same_end(
 
 def test_other_settings_do_not_mix(out: Path, tmp_path: Path) -> None:
     (out / "tiny" / "seed-0" / "parts.jsonl").rename(out / "kept")
-    with pytest.raises(SpinalError, match=r"other settings \(posterior"):
+    with pytest.raises(SpinalError, match=r"other settings \(experiment\.posterior\.samples was 3"):
         run_pairs([load(tmp_path, TINY.replace("samples = 3", "samples = 4"))], [0], out)
     (out / "kept").rename(out / "tiny" / "seed-0" / "parts.jsonl")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import tomli_w
 
 from spinal.data import load_dataset, make_splits
 from spinal.experiments import Protocol
-from spinal.experiments.asked import keep_asked
-from spinal.experiments.metrics import evaluate, pack
+from spinal.runs import RoundRecord, write_lines
+from spinal.runs.asked import keep_asked
+from spinal.runs.metrics import evaluate, pack
 
 CLASSES, TEST_POINTS = 10, 1000
 
@@ -41,45 +41,49 @@ def write_run(
     """
     path = folder / protocol.name / method / f"seed-{seed}"
     path.mkdir(parents=True)
-    lines = []
+    records = []
     for number in range(protocol.rounds + 1 if rounds is None else rounds + 1):
         labels = protocol.initial + number * protocol.batch
         rng = np.random.default_rng([seed, number, sum(method.encode())])
-        lines.append(_line(rng, protocol, number, labels, skill, old))
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (path / "rounds.jsonl").write_text(text)
+        records.append(_record(rng, protocol, number, labels, skill, old))
+    write_lines(path / "rounds.jsonl", [record.to_line() for record in records])
     if not old:
         settings = {
             "method": method, "seed": seed, "protocol": protocol.to_mapping(),
             "versions": {"python": "3.11"}, "machine": {"system": "Linux"},
         }  # fmt: skip
         (path / "run.toml").write_text(tomli_w.dumps(settings))
-        keep_asked(path, load_dataset("digits"), lines)
+        keep_asked(path, load_dataset("digits"), records)
         splits = path.parents[1] / "splits" / f"{path.name}.json"
         splits.parent.mkdir(exist_ok=True)
         sizes = {"pool": 1000, "validation": 0, "initial": protocol.initial, "test": protocol.test}
         make_splits(1000 + protocol.initial, TEST_POINTS, **sizes, seed=seed).save(splits)
 
 
-def _line(
+def _record(
     rng: np.random.Generator, protocol: Protocol, number: int, labels: int, skill: float, old: bool
-) -> dict[str, Any]:
+) -> RoundRecord:
     n = protocol.test or TEST_POINTS
     truth = np.arange(n) % CLASSES
     logits = rng.normal(size=(n, CLASSES))
     logits[np.arange(n), truth] += skill * 1.1 * np.log(labels / 4)
     log_probs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
     measured = evaluate(log_probs, truth)
-    line: dict[str, Any] = {"round": number, "labels": labels}
-    line |= measured | {f"network_{name}": value for name, value in measured.items()}
-    line["class_counts"] = rng.multinomial(labels, np.full(CLASSES, 1 / CLASSES)).tolist()
-    line["right"] = pack(log_probs.argmax(1) == truth)
-    line["seconds"] = {"network": 2.0, "features": 0.5, "posterior": skill, "choice": 0.25}
     last = number == protocol.rounds
-    line["picks"] = [] if last else rng.choice(1000, protocol.batch, replace=False).tolist()
+    record = RoundRecord(
+        round=number,
+        labels=labels,
+        **measured,
+        **{f"network_{name}": value for name, value in measured.items()},
+        class_counts=rng.multinomial(labels, np.full(CLASSES, 1 / CLASSES)).tolist(),
+        right=pack(log_probs.argmax(1) == truth),
+        seconds={"network": 2.0, "features": 0.5, "posterior": skill, "choice": 0.25},
+        picks=[] if last else rng.choice(1000, protocol.batch, replace=False).tolist(),
+    )
     if old:
-        return {k: v for k, v in line.items() if isinstance(v, int | float) or k == "seconds"}
-    return line
+        seconds = {"seconds": record.seconds}
+        return RoundRecord.from_line(record.numbers() | seconds)
+    return record
 
 
 def write_runs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +10,19 @@ import pytest
 from scipy import stats
 
 from spinal.errors import SpinalError
-from spinal.report import read_runs, write_report
+from spinal.report import read_runs, summary_of, write_report
 from spinal.report.read import area_under_curve
-from spinal.report.tables import summarise, to_markdown
+from spinal.report.tables import to_markdown
+from tests.runs.made import made_round, write_rounds
 
 
 def write_run(folder: Path, method: str, seed: int, accuracies: list[float]) -> None:
-    path = folder / "tiny" / method / f"seed-{seed}" / "rounds.jsonl"
-    path.parent.mkdir(parents=True)
-    lines = [
-        {
-            "round": i, "labels": 20 + 10 * i, "accuracy": a, "nll": 1 - a, "ece": 0.1,
-            "network_accuracy": a, "network_nll": 1.0, "network_ece": 0.2,
-            "seconds": {"network": 2.0, "scoring": 1.0}, "picks": [1, 2],
-        }
+    seconds = {"network": 2.0, "scoring": 1.0}
+    rounds = [
+        made_round(i, 20 + 10 * i, a, seconds=seconds, picks=[1, 2])
         for i, a in enumerate(accuracies)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ]
+    write_rounds(folder / "tiny" / method / f"seed-{seed}", rounds)
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def test_area_is_the_mean_over_the_budget() -> None:
 
 
 def test_gains_are_paired_with_student_s_interval(runs: Path) -> None:
-    summary = summarise(read_runs(runs)).set_index("method")
+    summary = summary_of(runs).set_index("method")
     row = summary.loc["spn-cnn-max-entropy"]
     assert row["area"] == pytest.approx(0.64)
     assert row["gain"] == pytest.approx(0.04)
@@ -59,7 +54,7 @@ def test_gains_are_paired_with_student_s_interval(runs: Path) -> None:
 
 
 def test_the_table_is_for_people(runs: Path) -> None:
-    text = to_markdown(summarise(read_runs(runs)))
+    text = to_markdown(summary_of(runs))
     assert "| tiny | spn-cnn-max-entropy | 3 | 64.00 | +4.00 (-0.97 to +8.97) |" in text
 
 
@@ -83,7 +78,7 @@ def test_runs_without_settings_and_bins_are_reported(runs: Path, tmp_path: Path)
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     for method, accuracy in (("random", 0.5), ("deterministic-max-entropy", 0.6)):
         write_run(tmp_path, method, 0, [accuracy, accuracy])
-    text = to_markdown(summarise(read_runs(tmp_path)))
+    text = to_markdown(summary_of(tmp_path))
     assert "| +10.00 | 60.00 at 30 |" in text
 
 

@@ -9,10 +9,10 @@ from scipy import stats
 from spinal.report.statistics import (
     Outcomes,
     beats,
-    bootstrap_interval,
     holm,
     mcnemar_test,
     paired_t_test,
+    t_interval,
     z_test,
 )
 
@@ -67,18 +67,11 @@ def test_holm_leaves_out_what_is_not_known() -> None:
     )
 
 
-def test_the_bootstrap_is_seeded_and_reaches_the_extremes_of_three_seeds() -> None:
-    values = np.array([0.1, 0.2, 0.3])
-    assert bootstrap_interval(values) == bootstrap_interval(values)
-    assert bootstrap_interval(values) == pytest.approx((0.1, 0.3))
-    assert np.isnan(bootstrap_interval(values[:1])).all()
-
-
-def test_the_bootstrap_of_many_seeds_is_the_normal_interval() -> None:
-    values = np.random.default_rng(0).normal(1, 2, 400)
-    half = 1.96 * values.std() / 20
-    expected = (values.mean() - half, values.mean() + half)
-    assert bootstrap_interval(values) == pytest.approx(expected, abs=0.01)
+def test_the_interval_is_student_s() -> None:
+    values = np.random.default_rng(0).normal(1, 2, 7)
+    expected = stats.t.interval(0.95, 6, values.mean(), stats.sem(values))
+    assert t_interval(values) == pytest.approx(expected)
+    assert np.isnan(t_interval(values[:1])).all()
 
 
 def test_beating_agrees_with_student_s_test() -> None:

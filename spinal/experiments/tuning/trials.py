@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import filelock
 import joblib
 import numpy as np
 import torch
@@ -28,11 +27,12 @@ from spinal.encoders.embedded import EmbeddedImages, cache_folder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.engines.local import leave_with
 from spinal.experiments.protocol import Protocol
-from spinal.files import write_text
 from spinal.learner import ActiveLearner
 from spinal.networks import compute_features
 from spinal.posteriors import Deterministic, FitContext, Posterior, View, make_posterior
+from spinal.runs import RunFolder
 from spinal.settings import from_mapping, to_mapping
+from spinal.threads import single_thread
 
 #: What is tuned: the training of the network, or the recipe of the circuit on its features.
 Part = Literal["network", "circuit"]
@@ -50,11 +50,11 @@ class Trial:
     """One training of one setting.
 
     Attributes:
-        protocol: with the setting in it.
-        part: which part of it is judged.
-        setting: what was put in, for the record.
-        labels: how many points are labelled: the initial set, and others of the pool by chance.
-        seed: of the split and of everything else.
+        protocol: The protocol with the setting in it.
+        part: Which part of the protocol is judged.
+        setting: The setting, for the record.
+        labels: Number of labelled points: the initial set, and points of the pool at random.
+        seed: Seed of the split and of everything else.
     """
 
     protocol: Protocol
@@ -65,7 +65,7 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """The same for trials that come to the same, whatever the protocol is called."""
+        """Equal for trials that train the same thing, whatever their protocols are called."""
         protocol = self.protocol
         decisive: dict[str, Any] = {
             name: getattr(protocol, name)
@@ -94,13 +94,12 @@ class Outcome:
     nll: float
 
 
+@single_thread()
 def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     """Train what a trial says, and judge it on the validation set.
 
     A circuit is judged by its own class probabilities, a network by those of its head.
     """
-    # One thread: the same sums in the same order, however many trials share the machine.
-    torch.set_num_threads(1)
     protocol = trial.protocol
     plain = replace(protocol, posterior={}).to_mapping()
     trained = _trained(json.dumps(plain), trial.labels, trial.seed, data_dir)
@@ -128,13 +127,13 @@ class _Trained:
 
 @functools.lru_cache(maxsize=4)
 def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None) -> _Trained:
-    """A network, trained; the trials of circuits on it share it.
+    """Train a network, once for all trials of circuits on it.
 
     Args:
-        protocol: as JSON.
-        labels: see `Trial`.
-        seed: see `Trial`.
-        data_dir: where datasets are kept.
+        protocol: The protocol as JSON.
+        labels: Number of labelled points; see `Trial`.
+        seed: Seed of the split and of everything else.
+        data_dir: Where datasets are kept.
     """
     p = from_mapping(Protocol, json.loads(protocol), "protocol")
     dataset = load_dataset(p.dataset, data_dir)
@@ -203,15 +202,17 @@ class Trials:
     """Trials in a file, a line of JSON each: written as they finish, and not repeated.
 
     Args:
-        path: of the file; need not exist yet.
-        workers: trials at a time; 0: one for each core.
-        data_dir: where datasets are kept.
+        store: The file and its folder.
+        workers: Trials at a time; 0: one for each core.
+        data_dir: Where datasets are kept.
     """
 
-    def __init__(self, path: Path, *, workers: int = 0, data_dir: str | Path | None = None) -> None:
-        self.path, self.workers, self.data_dir = path, workers, data_dir
-        self._lines = _read(path)
-        self._known = _outcomes(self._lines, path)
+    def __init__(
+        self, store: RunFolder, *, workers: int = 0, data_dir: str | Path | None = None
+    ) -> None:
+        self.store, self.workers, self.data_dir = store, workers, data_dir
+        self._lines = store.lines()
+        self._known = _outcomes(self._lines, store.lines_path)
 
     def run(
         self, trials: Sequence[Trial], on_outcome: Callable[[Trial, Outcome, bool], None]
@@ -219,8 +220,8 @@ class Trials:
         """The outcomes of the trials, in their order; those that are not known yet are made.
 
         Args:
-            trials: what to try.
-            on_outcome: called for each, with whether it is new.
+            trials: What to try.
+            on_outcome: Called with each trial, its outcome, and whether it is new.
         """
         keyed = [(trial.key, trial) for trial in trials]
         for key, trial in keyed:
@@ -246,7 +247,7 @@ class Trials:
         }  # fmt: skip
         self._known[trial.key] = outcome
         self._lines.append(line)
-        write_text(self.path, "".join(json.dumps(each) + "\n" for each in self._lines))
+        self.store.write(self._lines)
 
 
 @contextmanager
@@ -256,18 +257,12 @@ def open_trials(
     """The trials of a file, for one process at a time.
 
     Raises:
-        SpinalError: if another process is at it, or the file is damaged.
+        RunBusyError: If another process is tuning with this file.
+        FileFormatError: If the file is damaged.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout as error:
-        raise SpinalError(f"{path}: another process is tuning with this file") from error
-    try:
-        yield Trials(path, workers=workers, data_dir=data_dir)
-    finally:
-        lock.release()
+    store = RunFolder(path.parent, path.name, lock_name=f".{path.name}.lock")
+    with store.lock():
+        yield Trials(store, workers=workers, data_dir=data_dir)
 
 
 def _attempt(
@@ -276,15 +271,6 @@ def _attempt(
     if os.getpid() != parent:
         leave_with(parent)
     return key, assess(trial, data_dir)
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise FileFormatError(f"{path}: damaged ({error}); delete it to begin anew") from error
 
 
 def _outcomes(lines: Sequence[dict[str, Any]], path: Path) -> dict[str, Outcome]:

@@ -1,15 +1,13 @@
-"""What makes a run: versions, the commit of spinal, the machine."""
+"""Where results came from: versions, the commit of spinal, the machine."""
 
 from __future__ import annotations
 
 import functools
 import platform
 import subprocess
+from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
 
 import spinal
 
@@ -23,8 +21,8 @@ def origin() -> dict[str, dict[str, Any]]:
         "spinal": spinal.__version__,
         **commit(),
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
+        "torch": metadata.version("torch"),
+        "numpy": metadata.version("numpy"),
     }
     return {
         "versions": versions,

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import spinal
-from spinal.experiments import Protocol, Run, execute, runs
-from spinal.experiments.origin import commit, origin, processor
+from spinal.experiments import Protocol, Run, execute
 from spinal.experiments.protocol import NetworkProtocol, tomllib
+from spinal.runs.origin import commit, origin, processor
 
 PROTOCOL = Protocol(
     "tiny", "Tiny", initial=10, batch=5, rounds=0, pool=60, test=50,
@@ -68,7 +68,7 @@ def test_a_run_names_what_made_each_part_of_it(
     assert kept["versions"]["torch"] == torch.__version__
     assert kept["versions"]["python"] == platform.python_version()
     newer = {"versions": {"spinal": "99"}, "machine": {"system": "another"}}
-    monkeypatch.setattr(runs, "origin", lambda: newer)
+    monkeypatch.setattr("spinal.runs.folder.origin", lambda: newer)
     execute(run)  # nothing was left to do
     assert tomllib.loads((run.folder / "run.toml").read_text()) == kept
     execute(replace(run, protocol=replace(PROTOCOL, rounds=1)))

@@ -1,0 +1,18 @@
+"""What a run is on disk: records of rounds, folders, locks, where results came from.
+
+Nothing here imports torch or a model: a report reads runs without either.
+"""
+
+from spinal.runs.folder import RunBusyError, RunFolder, read_settings
+from spinal.runs.lines import read_lines, write_lines
+from spinal.runs.records import RoundRecord, read_rounds
+
+__all__ = [
+    "RoundRecord",
+    "RunBusyError",
+    "RunFolder",
+    "read_lines",
+    "read_rounds",
+    "read_settings",
+    "write_lines",
+]
