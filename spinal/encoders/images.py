@@ -1,11 +1,10 @@
-"""From an image to the vector that is kept of it: by a pretrained network, or its pixels."""
+"""Encoders of images: a network that was trained elsewhere, or the pixels themselves."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,28 +12,26 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
-from spinal.data.images import flatten_mode, upright
-from spinal.errors import SpinalError
+from spinal.data.images import flatten_mode, read_image, upright
+from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.errors import DataError
 from spinal.files import write_tensors
 
-#: Images that go through the network at a time.
-BATCH = 32
 #: The format of a file with all weights of a `Trunk`.
 TRUNK_FORMAT = "spinal.trunk/1"
 
-
-class BackboneError(SpinalError, ValueError):
-    """A backbone that is not there, lacks a package or weights, or gives no feature vectors."""
+#: An image: from Pillow, uint8 ``[H, W]`` or ``[H, W, C]``, or the content of a file.
+SomeImage = Image.Image | NDArray[np.uint8] | bytes
 
 
 class Trunk(nn.Module):
-    """From pixels to features, as one module: what `Backbone` computes and an export contains.
+    """From pixels to features, as one module: what an `ImageEncoder` computes.
 
     Args:
         body: maps float ``[N, 3, S, S]`` to ``[N, D]``, or to ``[N, D, H, W]``, which is averaged
             over H and W.
-        mean: taken off each channel, in units of 0..255.
-        std: by which what is left is divided.
+        mean: subtracted from each channel, in units of 0..255.
+        std: what each channel is then divided by.
     """
 
     mean: Tensor
@@ -55,14 +52,14 @@ class Trunk(nn.Module):
         return z.mean((2, 3)) if z.ndim == 4 else z
 
 
-class Backbone:
-    """A frozen network with all that belongs before it: image in, feature vector out.
+class ImageEncoder:
+    """A frozen network, with the scaling of images before it.
 
     An image is turned upright, made RGB on a white background, and stretched to S x S: the network
     sees all that the person who labels it sees.
 
     Args:
-        name: what `load_backbone` made it from.
+        name: what `spinal.encoders.load_encoder` makes it from.
         trunk: the network.
         size: S.
         resample: how images are scaled.
@@ -70,13 +67,10 @@ class Backbone:
         source: the code that made the network, if it is not part of a package.
 
     Attributes:
-        features: D, the length of a feature vector.
-        dtype: of its numbers.
-        fingerprint: 16 hexadecimal digits that differ where features may differ: of the name, the
-            scaling, all weights, and the source.
+        width: D, the length of a feature vector.
+        fingerprint: 16 hexadecimal digits, a hash of the name, the scaling, all weights and the
+            source.
     """
-
-    dtype: ClassVar = np.dtype("<f4")
 
     def __init__(
         self,
@@ -96,84 +90,95 @@ class Backbone:
         try:
             probe = self.embed(np.zeros((2, size, size, 3), np.uint8))
         except (RuntimeError, TypeError, ValueError) as error:
-            raise BackboneError(f"{name}: does not take images of {size} px ({error})") from error
-        self.features = probe.shape[1]
+            raise EncoderError(f"{name}: does not take images of {size} px ({error})") from error
+        self.width = probe.shape[1]
 
     def __repr__(self) -> str:
-        return f"Backbone({self.name!r}: {self.size} px to {self.features} features)"
+        return f"ImageEncoder({self.name!r}: {self.size} px to {self.width} numbers)"
 
-    def compute(self, images: Sequence[Image.Image | NDArray[np.uint8]] | NDArray) -> NDArray:
-        """The features, float32 ``[N, D]``, of PIL images, or uint8 ``[H, W]`` or ``[H, W, C]``."""
-        parts = [np.empty((0, self.features), np.float32)]
-        for start in range(0, len(images), BATCH):
-            prepared = [self.prepare(image) for image in images[start : start + BATCH]]
-            parts.append(self.embed(np.stack(prepared)))
-        return np.concatenate(parts)
-
-    def prepare(self, image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """One image as the network wants it: uint8 ``[S, S, 3]``."""
-        return _prepared(image, self.size, self.resample)
+    def prepare(self, item: SomeImage) -> NDArray[np.uint8]:
+        """An image as the network takes it: uint8 ``[S, S, 3]``."""
+        return _scaled(item, self.size, self.resample)
 
     @torch.inference_mode()
-    def embed(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def embed(self, prepared: Sequence[NDArray[np.uint8]] | NDArray) -> NDArray[np.float32]:
         """The features ``[N, D]`` of prepared images, uint8 ``[N, S, S, 3]``."""
+        pixels = np.asarray(prepared)
         z = self.trunk(torch.from_numpy(pixels).to(self.device))
         if not isinstance(z, Tensor) or z.ndim != 2 or len(z) != len(pixels):
             shape = list(z.shape) if isinstance(z, Tensor) else type(z).__name__
-            raise BackboneError(
+            raise EncoderError(
                 f"{self.name}: gives {shape} for {len(pixels)} images; it should give one feature "
                 "vector each, [N, D], or [N, D, H, W] to be averaged"
             )
         return z.float().cpu().numpy()
 
+    def as_raw_images(self) -> RawImages:
+        """The images as this encoder prepares them, for a network that is trained on them."""
+        return RawImages(self.size, self.resample)
+
     def save_weights(self, path: Path) -> None:
-        """Write all weights as a file that can be named after a backbone: ``NAME=FILE``."""
+        """Write all weights as a file that can be named after an encoder: ``NAME=FILE``."""
         write_tensors(path, self.trunk.state_dict(), TRUNK_FORMAT, {})
 
     def _fingerprint(self, source: str) -> str:
-        known = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(digest_size=8)
         name = self.name.partition("=")[0]  # weights count by what they are, not where
-        known.update(f"{name} {self.size} {self.resample.name} {source}".encode())
+        digest.update(f"{name} {self.size} {self.resample.name} {source}".encode())
         for key, value in sorted(self.trunk.state_dict().items()):
-            known.update(key.encode())
-            known.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return known.hexdigest()
+            digest.update(key.encode())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
 
 
 class RawImages:
-    """Images themselves, small: what a network sees that is trained on them.
+    """Images themselves, scaled: what a network sees that is trained on them.
 
-    It stands where a `Backbone` does in a `spinal.encoders.FeatureCache`, which then keeps each
-    image as 3 S S bytes.
+    Their numbers are whole, from 0 to 255: a `spinal.encoders.FeatureCache` can store them as
+    bytes.
 
     Args:
         size: S.
         resample: how images are scaled.
-    """
 
-    dtype: ClassVar = np.dtype(np.uint8)
+    Attributes:
+        width: 3 S S.
+    """
 
     def __init__(self, size: int, resample: Image.Resampling = Image.Resampling.BICUBIC) -> None:
         self.name, self.size, self.resample = f"images@{size}", size, resample
         self.fingerprint = resample.name.lower()
-        self.features = 3 * size * size
+        self.width = 3 * size * size
 
-    def prepare(self, image: Image.Image | NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """One image, uint8 ``[S, S, 3]``."""
-        return _prepared(image, self.size, self.resample)
+    def prepare(self, item: SomeImage) -> NDArray[np.uint8]:
+        """An image as uint8 ``[S, S, 3]``."""
+        return _scaled(item, self.size, self.resample)
 
-    def embed(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def embed(self, prepared: Sequence[NDArray[np.uint8]] | NDArray) -> NDArray[np.float32]:
         """Images ``[N, S, S, 3]`` as vectors ``[N, 3 S S]``."""
-        return pixels.reshape(len(pixels), -1)
+        return np.asarray(prepared, np.float32).reshape(len(prepared), -1)
 
 
-def _prepared(
-    image: Image.Image | NDArray[np.uint8], size: int, resample: Image.Resampling
-) -> NDArray[np.uint8]:
+def require_images(encoder: Encoder) -> ImageEncoder:
+    """The same encoder, known to be a network on images.
+
+    Raises:
+        EncoderError: if it is another one.
+    """
+    if not isinstance(encoder, ImageEncoder):
+        raise EncoderError(f"{encoder.name}: not a network on images, which is needed here")
+    return encoder
+
+
+def _scaled(item: SomeImage, size: int, resample: Image.Resampling) -> NDArray[np.uint8]:
     """An image upright, RGB on white, and stretched: uint8 ``[size, size, 3]``."""
-    if not isinstance(image, Image.Image):
-        if image.dtype != np.uint8:
-            raise BackboneError(f"images of type {image.dtype}: give uint8 arrays")
-        image = Image.fromarray(image.squeeze(-1) if image.shape[2:] == (1,) else image)
-    image = flatten_mode(upright(image), 3)
+    if isinstance(item, bytes):
+        image = read_image(item, 2 * size)  # a JPEG keeps twice the size for the scaling below
+    elif isinstance(item, Image.Image):
+        image = flatten_mode(upright(item), 3)
+    elif item.dtype == np.uint8:
+        grey = item.shape[2:] == (1,)
+        image = flatten_mode(Image.fromarray(item.squeeze(-1) if grey else item), 3)
+    else:
+        raise DataError(f"images of type {item.dtype}: give uint8 arrays")
     return np.asarray(image.resize((size, size), resample))

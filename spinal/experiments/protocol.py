@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinal.circuits import RECIPES, Recipe
-from spinal.encoders import backbone_names, is_backbone
+from spinal.encoders import encoder_names, is_encoder
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.scales import Shelf
 from spinal.experiments.scales import tomllib as tomllib
@@ -45,7 +45,7 @@ class NetworkProtocol:
     @property
     def is_backbone(self) -> bool:
         """Whether points are features of pretrained networks."""
-        return self.name not in NETWORKS and is_backbone(self.name)
+        return self.name not in NETWORKS and is_encoder(self.name)
 
     @property
     def architecture(self) -> str:
@@ -143,7 +143,7 @@ class Protocol(Trained):
         if self.initial < 1 or self.batch < 1 or self.rounds < 0:
             raise SpinalError(f"{self.name}: initial and batch must be 1 or more, rounds 0 or more")
         if self.network.architecture not in NETWORKS:
-            hint = suggestion(self.network.name, [*NETWORKS, *backbone_names()])
+            hint = suggestion(self.network.name, [*NETWORKS, *encoder_names()])
             raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
         # The presets and what differs from them are looked up now, so that a mistake in a file is
         # found before anything is trained.

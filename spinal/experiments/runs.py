@@ -26,7 +26,7 @@ import tomli_w
 import torch
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
-from spinal.encoders import embedded, load_backbone
+from spinal.encoders import encode_dataset, load_encoder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.asked import keep_asked
 from spinal.experiments.metrics import evaluate, pack
@@ -134,7 +134,7 @@ def execute(
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
     """The dataset of a protocol, seen through its backbone if it names one."""
     if protocol.network.is_backbone:
-        return embedded(dataset, load_backbone(protocol.network.name))
+        return encode_dataset(dataset, load_encoder(protocol.network.name))
     return dataset
 
 

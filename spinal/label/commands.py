@@ -68,9 +68,9 @@ def predict(
     For each image: the most probable class and its probability (confidence), the entropy of all
     of them (uncertainty), how usual the image is (log_density), and each class's probability.
     """
-    from spinal.label.exports.export import images_in
-    from spinal.label.exports.export import predict as run
-    from spinal.label.exports.formats import write_table
+    from spinal.label.exports.csv_table import write_table
+    from spinal.label.exports.predictions import images_in
+    from spinal.label.exports.predictions import predict as run
     from spinal.label.store.project import open_project
 
     opened = open_project(project)
@@ -123,12 +123,12 @@ def label_studio(
     and writes predictions whose scores make its "uncertainty sampling" follow. The raw uncertainty
     is kept as a column of each task.
     """
-    from spinal.encoders import load_backbone
+    from spinal.encoders import load_encoder
     from spinal.label.studio.api import StudioAPI
     from spinal.label.studio.studio import Studio
 
     studio = Studio(
-        StudioAPI(url, token), project, load_backbone(features), folder, ahead=ahead or None,
+        StudioAPI(url, token), project, load_encoder(features), folder, ahead=ahead or None,
         batch=batch, method=method, acquisition=acquisition, seed=seed, say=typer.echo,
     )  # fmt: skip
     if once:

@@ -14,14 +14,14 @@ from spinal.errors import SpinalError, suggestion
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One way of training.
+class WholeNetwork:
+    """A network that is trained on the images themselves.
 
     Attributes:
-        labels: of each class, from which on it is worth trying; with fewer, the page warns.
-        candidates: unlabelled images that a round looks at, drawn anew each time: all go through
-            the whole network.
-        size: side in pixels of the images that it sees; 0: that of the network behind the features.
+        labels: how many labels of each class make it worth trying; with fewer, the page warns.
+        candidates: how many unlabelled images a round looks at, drawn anew each time: all of them
+            go through the network.
+        size: side in pixels of the images that it sees; 0: that of the encoder.
     """
 
     labels: int
@@ -29,48 +29,49 @@ class Kind:
     size: int = 0
 
 
-#: Those that are trained on images. With 1,000 labels a VGG from scratch gets half of CIFAR-10
+#: By name. With 1,000 labels a VGG from scratch gets half of CIFAR-10
 #: right, a dense layer on pretrained features four fifths, and more than half with 50 labels.
-KINDS = {
-    "fine-tuned": Kind(labels=30, candidates=1000),
-    "lenet": Kind(labels=100, candidates=5000, size=32),
-    "vgg": Kind(labels=200, candidates=5000, size=32),
+WHOLE_NETWORKS = {
+    "fine-tuned": WholeNetwork(labels=30, candidates=1000),
+    "lenet": WholeNetwork(labels=100, candidates=5000, size=32),
+    "vgg": WholeNetwork(labels=200, candidates=5000, size=32),
 }
 
 
-def parse_network(name: str) -> tuple[str, Kind | None, int]:
-    """A name without the size, its kind (None for ``dense``), and the size of its images.
+def parse_network(name: str) -> tuple[str, WholeNetwork | None, int]:
+    """The name without the size, the whole network (None for ``dense``), the size of its images.
 
     Raises:
         SpinalError: if there is no such network.
     """
     plain, at, size = name.partition("@")
-    kind = KINDS.get(plain)
-    if (kind is None and plain != "dense") or (at and not (kind and kind.size)):
-        raise SpinalError(f"no network {name!r}: {suggestion(plain, ['dense', *KINDS])}")
+    whole = WHOLE_NETWORKS.get(plain)
+    if (whole is None and plain != "dense") or (at and not (whole and whole.size)):
+        raise SpinalError(f"no network {name!r}: {suggestion(plain, ['dense', *WHOLE_NETWORKS])}")
     if at and not (size.isdecimal() and 8 <= int(size) <= 512):
         raise SpinalError(f"{name!r}: give a size from 8 to 512 pixels, such as {plain}@64")
-    return plain, kind, int(size) if at else kind.size if kind else 0
+    return plain, whole, int(size) if at else whole.size if whole else 0
 
 
-def describe_network(network: str, features: str) -> str:
+def describe_network(network: str, encoder: str) -> str:
     """What is in use, for people."""
-    plain, kind, size = parse_network(network)
-    if kind is None:
-        return f"a dense layer on features by {features}"
+    plain, whole, size = parse_network(network)
+    if whole is None:
+        return f"a dense layer on features by {encoder}"
     if plain == "fine-tuned":
-        return f"{features}, fine-tuned"
+        return f"{encoder}, fine-tuned"
     return f"{plain}, from scratch, on images of {size} px"
 
 
 def warn_of_few_labels(network: str, classes: int, labels: int) -> str | None:
     """A warning, if there are too few labels for a whole network; None if there are enough."""
-    plain, kind, _ = parse_network(network)
-    if kind is None or labels >= kind.labels * classes:
+    plain, whole, _ = parse_network(network)
+    if whole is None or labels >= whole.labels * classes:
         return None
     how = "is fine-tuned" if plain == "fine-tuned" else "learns from scratch"
     what = "the network behind the features" if plain == "fine-tuned" else plain
+    enough = whole.labels * classes
     return (
-        f"{what} {how}: too few labels for that ({labels}; some {kind.labels * classes} would do). "
+        f"{what} {how}: too few labels for that ({labels}; some {enough} would do). "
         "A dense layer on pretrained features does better until then: --network dense"
     )

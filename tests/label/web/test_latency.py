@@ -23,7 +23,7 @@ def test_the_next_image_comes_at_once_while_a_fit_runs(tmp_path: Path) -> None:
     it got, would betray a reply that waits for it.
     """
     truth = make_images(tmp_path / "images", 150)
-    project = open_project(tmp_path / "images", classes=CLASSES, features="pixels")
+    project = open_project(tmp_path / "images", classes=CLASSES, encoder="pixels")
     project.scan()
     person = Person(truth, CLASSES)
     waits: list[float] = []
