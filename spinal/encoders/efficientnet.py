@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from spinal.encoders.encoder import EncoderError
-from spinal.encoders.images import ImageEncoder, Trunk
-from spinal.encoders.naming import EncoderName, finish
+from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
+from spinal.encoders.naming import EncoderName
 
 NAME = "efficientnet-lite0"
 SIZE = 224
@@ -17,7 +17,7 @@ SIZE = 224
 
 def load(name: EncoderName) -> ImageEncoder:
     """The encoder of 1,280 features."""
-    return finish(name, _trunk(name.size or SIZE), SIZE)
+    return build_image_encoder(name, _trunk(name.size or SIZE), SIZE)
 
 
 def _trunk(size: int) -> Trunk:

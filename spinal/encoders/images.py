@@ -10,12 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from spinal.data.images import flatten_mode, read_image, upright
 from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.encoders.naming import EncoderName
 from spinal.errors import DataError
 from spinal.files import write_tensors
+from spinal.networks.network import choose_device
 
 #: The format of a file with all weights of a `Trunk`.
 TRUNK_FORMAT = "spinal.trunk/1"
@@ -159,6 +162,32 @@ class RawImages:
         return np.asarray(prepared, np.float32).reshape(len(prepared), -1)
 
 
+def build_image_encoder(
+    name: EncoderName,
+    trunk: Trunk,
+    default_size: int,
+    *,
+    resample: Image.Resampling = Image.Resampling.BICUBIC,
+    source: str = "",
+) -> ImageEncoder:
+    """An image encoder by its name, with the weights that the name gives.
+
+    Args:
+        name: of the encoder.
+        trunk: its network.
+        default_size: side of its images in pixels, unless the name gives another.
+        resample: how images are scaled.
+        source: the code that made the network, if it is not part of a package.
+    """
+    size = name.size or default_size
+    full_name = name.plain if size == default_size else f"{name.plain}@{size}"
+    if name.weights is not None:
+        _fill(trunk, name.weights, name.plain)
+        full_name += f"={name.weights}"
+    device = choose_device(name.device)
+    return ImageEncoder(full_name, trunk, size, resample=resample, device=device, source=source)
+
+
 def require_images(encoder: Encoder) -> ImageEncoder:
     """The same encoder, known to be a network on images.
 
@@ -182,3 +211,29 @@ def _scaled(item: SomeImage, size: int, resample: Image.Resampling) -> NDArray[n
     else:
         raise DataError(f"images of type {item.dtype}: give uint8 arrays")
     return np.asarray(image.resize((size, size), resample))
+
+
+def _fill(trunk: Trunk, weights: Path, name: str) -> None:
+    """Load a safetensors file: tensors alone, nothing is unpickled."""
+    try:
+        with safe_open(str(weights), framework="pt") as file:
+            whole = (file.metadata() or {}).get("format") == TRUNK_FORMAT
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise EncoderError(
+            f"{weights}: not a safetensors file ({error}); "
+            "safetensors.torch.save_file(model.state_dict(), ...) writes one"
+        ) from error
+    if not whole and ":" not in name:
+        raise EncoderError(f"{name} has its own weights: leave {weights} away")
+    if whole:
+        trunk.mean, trunk.std = tensors.pop("mean"), tensors.pop("std")
+        tensors = {key.removeprefix("body."): value for key, value in tensors.items()}
+    elif name.startswith("timm:"):
+        # The weights of its classifier, which is not there, may be left over.
+        known = trunk.body.state_dict()
+        tensors = {key: value for key, value in tensors.items() if key in known}
+    try:
+        trunk.body.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise EncoderError(f"{weights}: the weights do not fit {name} ({error})") from error

@@ -8,8 +8,8 @@ from pathlib import Path
 from torch import nn
 
 from spinal.encoders.encoder import EncoderError
-from spinal.encoders.images import ImageEncoder, Trunk
-from spinal.encoders.naming import EncoderName, finish
+from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
+from spinal.encoders.naming import EncoderName
 
 SIZE = 224
 
@@ -34,4 +34,4 @@ def load(name: EncoderName) -> ImageEncoder:
     if not isinstance(network, nn.Module):
         raise EncoderError(f"{name.plain}: gives a {type(network).__name__}, not an nn.Module")
     source = path.read_text(encoding="utf-8")
-    return finish(name, Trunk(network, mean=0, std=255), SIZE, source=source)
+    return build_image_encoder(name, Trunk(network, mean=0, std=255), SIZE, source=source)

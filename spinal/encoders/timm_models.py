@@ -5,8 +5,8 @@ from __future__ import annotations
 from PIL import Image
 
 from spinal.encoders.encoder import EncoderError
-from spinal.encoders.images import ImageEncoder, Trunk
-from spinal.encoders.naming import EncoderName, finish
+from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
+from spinal.encoders.naming import EncoderName
 from spinal.errors import suggestion
 
 
@@ -34,4 +34,4 @@ def load(name: EncoderName) -> ImageEncoder:
     bicubic = config["interpolation"] != "bilinear"
     resample = Image.Resampling.BICUBIC if bicubic else Image.Resampling.BILINEAR
     size = int(config["input_size"][-1])
-    return finish(name, Trunk(network, mean, std), size, resample=resample)
+    return build_image_encoder(name, Trunk(network, mean, std), size, resample=resample)

@@ -10,8 +10,8 @@ import copy
 
 from torch import Tensor, nn
 
-from spinal.encoders.images import ImageEncoder, Trunk
-from spinal.encoders.naming import EncoderName, finish
+from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
+from spinal.encoders.naming import EncoderName
 from spinal.networks import Network, NetworkError, Preprocess, build_network
 from spinal.networks.network import seeded
 
@@ -65,7 +65,7 @@ def build_trunk(network: Network) -> Trunk:
 def load(name: EncoderName) -> ImageEncoder:
     """The encoder that is left of a network of `SCRATCH`, whose weights the name gives."""
     network = build_from_scratch(name.plain, name.size or SIZE, classes=2)
-    return finish(name, build_trunk(network), SIZE)
+    return build_image_encoder(name, build_trunk(network), SIZE)
 
 
 class _Average(nn.Module):
