@@ -329,7 +329,8 @@ class Circuit(nn.Module):
               coefficients of 1, ``u`` and ``u^2`` in the log-density of each component;
             - ``children.i [A', J]``: the cells that each product of layer i multiplies, A where
               there are fewer;
-            - ``weights.i [A', inputs, outputs]``: of the sums above them;
+            - ``weights.i [A', inputs, outputs]``: of the sums above them, divided by
+              ``1 - floor``: log-densities come out larger by a constant, about 1e-5;
             - ``log_prior [C]``.
 
         Raises:

@@ -49,7 +49,9 @@ class Studio:
         ahead: write predictions for so many tasks that would be asked next; None: for all. Label
             Studio takes a second for some tens of them.
         batch: fit again after so many new annotations.
-        method, acquisition, seed: see `spinal.learner.ActiveLearner`.
+        method: see `spinal.learner.ActiveLearner`.
+        acquisition: see `spinal.learner.ActiveLearner`.
+        seed: the source of all chance.
         say: told what happens.
 
     Attributes:
