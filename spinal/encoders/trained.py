@@ -21,13 +21,13 @@ SCRATCH = {"lenet": 1.0, "vgg": 0.25}
 SIZE = 32
 
 
-def build_from_scratch(name: str, size: int, classes: int, seed: int = 0) -> Network:
+def build_from_scratch(name: str, size: int, n_classes: int, seed: int = 0) -> Network:
     """A network of `SCRATCH` for images ``[size, size, 3]``."""
-    return build_network(name, (size, size, 3), classes, width=SCRATCH[name], seed=seed)
+    return build_network(name, (size, size, 3), n_classes, width=SCRATCH[name], seed=seed)
 
 
 def build_fine_tuned(
-    encoder: ImageEncoder, classes: int, width: int = 128, seed: int = 0
+    encoder: ImageEncoder, n_classes: int, width: int = 128, seed: int = 0
 ) -> Network:
     """The network of an encoder, to be trained further, with a dense layer and a head on top.
 
@@ -35,7 +35,7 @@ def build_fine_tuned(
 
     Args:
         encoder: what it starts from.
-        classes: number of logits.
+        n_classes: number of logits.
         width: of the dense layer, that is, the number of features.
         seed: of the first weights of that layer and of the head.
 
@@ -47,7 +47,7 @@ def build_fine_tuned(
         raise NetworkError(f"{encoder.name} has no weights that could be fine-tuned")
     with seeded(seed):
         body = nn.Sequential(trunk.body, _Average(), nn.Linear(encoder.width, width), nn.ReLU())
-        head = nn.Sequential(nn.Dropout(0.5), nn.Linear(width, classes))
+        head = nn.Sequential(nn.Dropout(0.5), nn.Linear(width, n_classes))
     preprocess = Preprocess((encoder.size, encoder.size, 3))
     preprocess.set(trunk.mean.flatten().expand(3) / 255, trunk.std.flatten().expand(3) / 255)
     return Network(body, head, preprocess=preprocess, pretrained=True)
@@ -64,7 +64,7 @@ def build_trunk(network: Network) -> Trunk:
 
 def load(name: EncoderName) -> ImageEncoder:
     """The encoder that is left of a network of `SCRATCH`, whose weights the name gives."""
-    network = build_from_scratch(name.plain, name.size or SIZE, classes=2)
+    network = build_from_scratch(name.plain, name.size or SIZE, n_classes=2)
     return build_image_encoder(name, build_trunk(network), SIZE)
 
 

@@ -55,9 +55,9 @@ def choice(label: str, control: str = CONTROL, shown: str = SHOWN) -> list[dict[
     return [{"from_name": control, "to_name": shown, "type": "choices", "value": value}]
 
 
-def certainty(uncertainty: float, classes: int) -> float:
+def certainty(uncertainty: float, n_classes: int) -> float:
     """An entropy in nats as a score from 0 to 1: Label Studio asks for the lowest first."""
-    return min(max(1 - uncertainty / math.log(classes), 0.0), 1.0)
+    return min(max(1 - uncertainty / math.log(n_classes), 0.0), 1.0)
 
 
 def labelling_configuration(classes: Sequence[str]) -> str:

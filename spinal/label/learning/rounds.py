@@ -233,15 +233,15 @@ def make_learner(
 ) -> ActiveLearner:
     """The learner of a project, on features or on images; see `spinal.label.store.networks`."""
     name, whole, size = parse_network(settings.network)
-    classes, training = len(settings.classes), SCRATCH
+    n_classes, training = len(settings.classes), SCRATCH
     if whole is None:
         shape, training = pool.points.shape[1:], DENSE
-        network = build_network("dense", shape, classes, input_dropout=INPUT_DROPOUT, seed=seed)
+        network = build_network("dense", shape, n_classes, input_dropout=INPUT_DROPOUT, seed=seed)
     elif name == "fine-tuned":
         assert encoder is not None
-        network, training = build_fine_tuned(encoder, classes, seed=seed), FINE_TUNED
+        network, training = build_fine_tuned(encoder, n_classes, seed=seed), FINE_TUNED
     else:
-        network = build_from_scratch(name, size, classes, seed=seed)
+        network = build_from_scratch(name, size, n_classes, seed=seed)
     return ActiveLearner(
         pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
         training=training,
@@ -256,7 +256,7 @@ def _draw(rows: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
 
 
 def check_labels(
-    snapshot: Snapshot, classes: int, seed: int
+    snapshot: Snapshot, n_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class probabilities of labelled images by models that were not told their labels.
 
@@ -267,11 +267,11 @@ def check_labels(
         Rows of the images, ``[M]``, and probabilities, ``[M, C]``.
     """
     rows = snapshot.training
-    counts = np.bincount(snapshot.labels[rows], minlength=classes)
+    counts = np.bincount(snapshot.labels[rows], minlength=n_classes)
     rows = rows[counts[snapshot.labels[rows]] >= FOLDS]
     labels = snapshot.labels[rows]
     if len(np.unique(labels)) < 2:
-        return rows[:0], np.empty((0, classes), np.float32)
+        return rows[:0], np.empty((0, n_classes), np.float32)
     # The squared length of a standardised vector is about D.
     strength = 10 / snapshot.points.shape[1]
     model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
@@ -279,7 +279,7 @@ def check_labels(
     known_probs = cross_val_predict(
         model, snapshot.points[rows], labels, cv=folds, method="predict_proba"
     )
-    probs = np.zeros((len(rows), classes), np.float32)
+    probs = np.zeros((len(rows), n_classes), np.float32)
     probs[:, np.unique(labels)] = known_probs
     return rows, probs
 

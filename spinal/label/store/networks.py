@@ -63,14 +63,14 @@ def describe_network(network: str, encoder: str) -> str:
     return f"{plain}, from scratch, on images of {size} px"
 
 
-def warn_of_few_labels(network: str, classes: int, labels: int) -> str | None:
+def warn_of_few_labels(network: str, n_classes: int, labels: int) -> str | None:
     """A warning, if there are too few labels for a whole network; None if there are enough."""
     plain, whole, _ = parse_network(network)
-    if whole is None or labels >= whole.labels * classes:
+    if whole is None or labels >= whole.labels * n_classes:
         return None
     how = "is fine-tuned" if plain == "fine-tuned" else "learns from scratch"
     what = "the network behind the features" if plain == "fine-tuned" else plain
-    enough = whole.labels * classes
+    enough = whole.labels * n_classes
     return (
         f"{what} {how}: too few labels for that ({labels}; some {enough} would do). "
         "A dense layer on pretrained features does better until then: --network dense"
