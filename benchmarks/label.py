@@ -32,9 +32,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal import Pool, load_dataset
-from spinal.encoders import FeatureCache, load_backbone
+from spinal.encoders import FeatureCache, load_encoder
 from spinal.files import write_text
-from spinal.label.exports.export import load_classifier
+from spinal.label.exports.fitted import load_classifier
 from spinal.label.learning.rounds import make_learner
 from spinal.label.store.project import Project, ProjectSettings, open_project
 from spinal.label.web.serving import Page
@@ -123,7 +123,7 @@ def measure(seed: int, options: argparse.Namespace) -> dict[str, Any]:
 def prepare(options: argparse.Namespace) -> tuple[Images, Images, list[str]]:
     """Images to be labelled, and others to test on, with their features; made if need be."""
     data = load_dataset("cifar10")
-    cache = FeatureCache(options.place / "features", load_backbone(options.features))
+    cache = FeatureCache(options.place / "features", load_encoder(options.features))
     made = []
     for part, n, points, labels in (
         ("train", options.images, data.train_images, data.train_labels),
@@ -157,7 +157,7 @@ def label(
     shutil.rmtree(home, ignore_errors=True)
     project = open_project(
         train.folder, home, classes=tuple(classes), budget=options.budget,
-        features=options.features, seed=seed,
+        encoder=options.features, seed=seed,
     )  # fmt: skip
     project.scan()
     # The same for all seeds. Nobody writes: what SQLite keeps beside its file holds nothing more.

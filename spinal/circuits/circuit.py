@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from spinal.circuits import queries, storage
+from spinal.circuits import plain, queries, storage
 from spinal.circuits.dropout import dropout_moments
 from spinal.circuits.flows import paths_to_roots, root_values
 from spinal.circuits.leaves import Natural, NormalLeaves, wide
@@ -315,6 +315,30 @@ class Circuit(nn.Module):
         self.prior_logits.copy_(probabilities.clamp_min(1e-6).log())
 
     # Storage
+
+    def to_plain_arrays(self) -> dict[str, Tensor]:
+        """What `log_prob` and `log_posterior` are computed from, for an export to elsewhere.
+
+        See `spinal.circuits.plain` for the formulas.
+
+        Returns:
+            On the CPU, with A cells, K components, V variables of a cell:
+
+            - ``shift``, ``stretch``, ``square [D]``: ``u = (z - shift) / stretch``, and the
+              coefficients of ``u^2`` that all components share;
+            - ``slots [A, V]``: the variables of each cell, D where there are fewer;
+            - ``eta.0 [A, 1, K]``, ``eta.1 [A, V, K]`` and, if scales are learned, ``eta.2``: the
+              coefficients of 1, ``u`` and ``u^2`` in the log-density of each component;
+            - ``children.i [A', J]``: the cells that each product of layer i multiplies, A where
+              there are fewer;
+            - ``weights.i [A', inputs, outputs]``: of the sums above them, divided by
+              ``1 - floor``: log-densities come out larger by a constant, about 1e-5;
+            - ``log_prior [C]``.
+
+        Raises:
+            StructureError: if weights may be 0 (``weight_floor=0``).
+        """
+        return plain.to_plain_arrays(self)
 
     def save(self, path: str | Path) -> None:
         """Write weights and structure to one safetensors file: there whole, or not at all."""

@@ -71,7 +71,7 @@ def label(
 
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     opened = open_project(
-        folder, project, classes=names, budget=budget, features=features, network=network,
+        folder, project, classes=names, budget=budget, encoder=features, network=network,
         seed=seed,
     )  # fmt: skip
     try:

@@ -43,12 +43,12 @@ def label_studio(
     and writes predictions whose scores make its "uncertainty sampling" follow. The raw uncertainty
     is kept as a column of each task.
     """
-    from spinal.encoders import load_backbone
+    from spinal.encoders import load_encoder
     from spinal.label.studio.api import StudioAPI
     from spinal.label.studio.studio import Studio
 
     studio = Studio(
-        StudioAPI(url, token), project, load_backbone(features), folder, ahead=ahead or None,
+        StudioAPI(url, token), project, load_encoder(features), folder, ahead=ahead or None,
         batch=batch, method=method, acquisition=acquisition, seed=seed, say=typer.echo,
     )  # fmt: skip
     if once:

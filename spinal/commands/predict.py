@@ -24,9 +24,9 @@ def predict(
     For each image: the most probable class and its probability (confidence), the entropy of all
     of them (uncertainty), how usual the image is (log_density), and each class's probability.
     """
-    from spinal.label.exports.export import images_in
-    from spinal.label.exports.export import predict as run
-    from spinal.label.exports.formats import write_table
+    from spinal.label.exports.csv_table import write_table
+    from spinal.label.exports.predictions import images_in
+    from spinal.label.exports.predictions import predict as run
     from spinal.label.store.project import open_project
 
     opened = open_project(project)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from spinal.data.images import SUFFIXES, ImageFiles
 from spinal.data.points import LabelledPoints, encode_labels
+from spinal.data.walking import is_hidden, walk_files
 from spinal.errors import DataError
 
 
@@ -32,8 +33,8 @@ def load_folder(
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
-    classes = sorted(p.name for p in folder.iterdir() if p.is_dir() and not _is_hidden(p))
-    files = list(_walk(folder))
+    classes = sorted(p.name for p in folder.iterdir() if p.is_dir() and not is_hidden(p.name))
+    files = sorted(walk_files(folder, on_error=_refuse_unreadable))
     paths = [path for path in files if path.suffix.lower() in SUFFIXES]
     if not paths:
         raise DataError(f"{folder}: no images ({', '.join(SUFFIXES)}) among its {len(files)} files")
@@ -116,20 +117,5 @@ def _refuse_repeats(
             raise DataError(what)
 
 
-def _is_hidden(path: Path) -> bool:
-    # __MACOSX holds the shadows that macOS adds to ZIP archives.
-    return path.name.startswith(".") or path.name == "__MACOSX"
-
-
-def _walk(folder: Path, above: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """All files under a folder that are not hidden, sorted, through links but not in circles."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
-        if _is_hidden(entry):
-            continue
-        if entry.is_dir():
-            yield from _walk(entry, above | {real})
-        else:
-            yield entry
+def _refuse_unreadable(error: OSError) -> None:
+    raise DataError(f"{error.filename}: {error.strerror}") from error

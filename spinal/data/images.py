@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from rich.console import Console
 from rich.progress import track
 
@@ -21,6 +22,7 @@ from spinal.errors import DataError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 FORMATS = ("PNG", "JPEG", "WEBP")
+MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
 #: Deflate, in which PNG is packed, shrinks at best 1032 to 1, and a pixel has at least 1 bit. JPEG
@@ -70,44 +72,57 @@ def upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def decode(
-    path: Path,
-    size: tuple[int, int],
-    channels: int = 3,
-    fit: Fit = "crop",
-    max_pixels: int = MAX_PIXELS,
-) -> NDArray[np.uint8]:
-    """Read one image as a uint8 array [H, W, C], upright, scaled to ``size`` = (H, W)."""
-    height, width = size
-    with Image.open(path, formats=FORMATS) as opened:
-        check_pixels(opened, max_pixels)
-        # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
-        # The mode stays: greyscale by way of draft and by way of convert round differently.
-        opened.draft(None, (2 * max(size), 2 * max(size)))
-        opened.load()
-        image = flatten_mode(upright(opened), channels)
-        pixels = np.asarray(SCALE[fit](image, (width, height)))
-    return pixels.reshape(height, width, channels)
-
-
-def check_pixels(image: Image.Image, max_pixels: int) -> None:
-    """Refuse an image, of which only the header has been read, that is too large to decode."""
-    if image.width * image.height > max_pixels:
-        raise DataError(f"{image.width} x {image.height} pixels, more than {max_pixels:,}")
-
-
-def check_claim(image: Image.Image, size: int) -> None:
-    """Refuse an image, of which only the header has been read, that lies about its pixels.
+@contextmanager
+def open_image(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Iterator[Image.Image]:
+    """Open an image file, or its content, after a check of its header; nothing is decoded yet.
 
     Args:
-        image: opened, not decoded.
-        size: of its file, in bytes.
+        source: the file, or what is in it.
+        max_pixels: larger images are refused.
+
+    Raises:
+        DataError: if it cannot be read, is not an image, has too many bytes or pixels, or claims
+            more pixels than its bytes can hold. Errors inside the ``with`` block, where it is
+            decoded, become DataErrors too.
     """
-    pixels = image.width * image.height
-    if pixels > size * _MOST_PIXELS_PER_BYTE.get(str(image.format), pixels):
-        raise DataError(
-            f"claims {image.width} x {image.height} pixels, too many for its {size} bytes"
-        )
+    try:
+        size = len(source) if isinstance(source, bytes) else source.stat().st_size
+        if size > MAX_BYTES:
+            raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        with Image.open(file, formats=FORMATS) as image:
+            pixels = image.width * image.height
+            if pixels > max_pixels:
+                raise DataError(f"{image.width} x {image.height} pixels, more than {max_pixels:,}")
+            if pixels > size * _MOST_PIXELS_PER_BYTE.get(str(image.format), pixels):
+                raise DataError(
+                    f"claims {image.width} x {image.height} pixels, too many for its {size} bytes"
+                )
+            yield image
+    except Exception as error:  # a damaged image can fail in any way
+        raise DataError(describe(error)) from error
+
+
+def read_image(
+    source: Path | bytes, side: int, channels: int = 3, max_pixels: int = MAX_PIXELS
+) -> Image.Image:
+    """Decode an image: upright, 8-bit grey or RGB, on a white background.
+
+    Args:
+        source: the file, or what is in it.
+        side: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which is much faster, as long as
+            no side becomes shorter than this.
+        channels: 1 for grey, 3 for RGB.
+        max_pixels: larger images are refused.
+
+    Raises:
+        DataError: see `open_image`.
+    """
+    with open_image(source, max_pixels) as image:
+        # The mode stays: greyscale by way of draft and by way of convert round differently.
+        image.draft(None, (side, side))
+        image.load()
+        return flatten_mode(upright(image), channels)
 
 
 class ImageFiles:
@@ -158,10 +173,8 @@ class ImageFiles:
             raise DataError(f"check={check!r}: give 'pixels' or 'header'")
         self.threads = threads or os.cpu_count() or 1
         self._max_pixels = max_pixels
-        self._decode = partial(
-            decode, size=(height, width), channels=channels, fit=fit, max_pixels=max_pixels
-        )
-        shape = (len(paths), height, width, channels)
+        self._fit, self._point = fit, (height, width, channels)
+        shape = (len(paths), *self._point)
         if cache is None:
             cache = math.prod(shape) < CACHE_BYTES
         # Memory that has not been touched yet costs nothing.
@@ -170,7 +183,7 @@ class ImageFiles:
         self.paths: tuple[Path, ...] = ()
         self.kept, self.skipped = self._check(paths, check)
         self.paths = tuple(paths[i] for i in self.kept)
-        self.shape: tuple[int, ...] = (len(self.paths), *shape[1:])
+        self.shape: tuple[int, ...] = (len(self.paths), *self._point)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -228,22 +241,27 @@ class ImageFiles:
             return list(pool.map(function, paths))
 
     def _try_decode(self, path: Path) -> NDArray[np.uint8] | Skipped:
+        height, width, channels = self._point
         try:
-            return self._decode(path)
-        except Exception as error:  # a damaged image can fail in any way
-            return Skipped(path, describe(error, path))
+            # Twice the size is left for the scaling that follows.
+            image = read_image(path, 2 * max(height, width), channels, self._max_pixels)
+            pixels = np.asarray(SCALE[self._fit](image, (width, height)))
+        except Exception as error:
+            return Skipped(path, describe(error))
+        return pixels.reshape(self._point)
 
     def _try_header(self, path: Path) -> Skipped | None:
         try:
-            with Image.open(path, formats=FORMATS) as image:
-                check_pixels(image, self._max_pixels)
-        except Exception as error:
-            return Skipped(path, describe(error, path))
-        return None
+            with open_image(path, self._max_pixels):
+                return None
+        except DataError as error:
+            return Skipped(path, str(error))
 
 
-def describe(error: Exception, path: Path) -> str:
-    """The reason in a few words, without repeating the path."""
+def describe(error: Exception) -> str:
+    """Why a file cannot be used, in a few words and without its path."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not a PNG, JPEG or WebP image"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return "not a PNG, JPEG or WebP image" if str(path) in str(error) else str(error)
+    return str(error) or type(error).__name__

@@ -1,8 +1,7 @@
-"""The features of image files, computed once and kept: by content, wherever the files are."""
+"""The vectors of files, computed once and kept: by content, wherever the files are."""
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections import deque
@@ -11,73 +10,47 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from numpy.typing import DTypeLike, NDArray
 
 from spinal.data import Skipped
-from spinal.data.images import FORMATS, MAX_PIXELS, check_claim, check_pixels, describe
-from spinal.encoders.backbone import Backbone, RawImages
+from spinal.data.images import MAX_BYTES, describe
+from spinal.encoders.encoder import BATCH, Encoder
 from spinal.encoders.vectors import Entry, FileState, StoredVectors, Vectors, content_hash
 from spinal.errors import DataError
 
-MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 
-
-def vectors_of(folder: str | Path, backbone: Backbone | RawImages) -> Vectors:
-    """Where a backbone keeps its features: a folder of its own inside of ``folder``."""
-    plain = re.sub(r"[^a-z0-9.]+", "-", backbone.name.lower())[-60:].strip("-.")
-    place = Path(folder) / f"{plain}-{backbone.fingerprint}"
-    return Vectors(place, backbone.features, backbone.dtype)
-
-
-def decode(
-    data: bytes, backbone: Backbone | RawImages, max_pixels: int = MAX_PIXELS
-) -> NDArray[np.uint8]:
-    """The content of an image file as the backbone wants it, uint8 ``[S, S, 3]``.
-
-    Raises:
-        DataError: if it is not an image, damaged, too large, or has fewer bytes than its size
-            would need; the last two by its header, before anything is decoded.
-    """
-    try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            check_pixels(image, max_pixels)
-            check_claim(image, len(data))
-            # JPEG can decode at 1/2, 1/4, 1/8 of its size: much faster, and twice the size is kept.
-            image.draft(None, (2 * backbone.size, 2 * backbone.size))
-            image.load()
-            return backbone.prepare(image)
-    except UnidentifiedImageError as error:
-        raise DataError("not a PNG, JPEG or WebP image") from error
-    except Exception as error:  # a damaged image can fail in any way
-        raise DataError(str(error) or type(error).__name__) from error
+def vectors_of(folder: str | Path, encoder: Encoder, dtype: DTypeLike = "<f4") -> Vectors:
+    """Where an encoder keeps its vectors: a folder of its own inside of ``folder``."""
+    plain = re.sub(r"[^a-z0-9.]+", "-", encoder.name.lower())[-60:].strip("-.")
+    place = Path(folder) / f"{plain}-{encoder.fingerprint}"
+    return Vectors(place, encoder.width, np.dtype(dtype))
 
 
 class FeatureCache:
-    """The features of image files under one backbone, on disk.
+    """The vectors of files by one encoder, on disk.
 
     Safe against being killed at any moment, and for several processes; see `Vectors`.
 
     Args:
-        folder: where they are kept; each backbone has a folder of its own in it.
-        backbone: what computes them.
-        max_pixels: larger images are refused by their header, before they are decoded.
-        threads: how many to decode with; by default, as many as there are processors.
+        folder: where they are kept; each encoder has a folder of its own in it.
+        encoder: what computes them.
+        dtype: of the numbers on disk: float32, or uint8 for whole numbers from 0 to 255.
+        threads: how many to prepare files with; by default, as many as there are processors.
     """
 
     def __init__(
         self,
         folder: str | Path,
-        backbone: Backbone | RawImages,
+        encoder: Encoder,
         *,
-        max_pixels: int = MAX_PIXELS,
+        dtype: DTypeLike = "<f4",
         threads: int | None = None,
     ) -> None:
-        self.backbone = backbone
-        self.vectors = vectors_of(folder, backbone)
-        self._max_pixels = max_pixels
+        self.encoder = encoder
+        self.vectors = vectors_of(folder, encoder, dtype)
         self._threads = threads or os.cpu_count() or 1
 
     def close(self) -> None:
@@ -89,12 +62,12 @@ class FeatureCache:
         paths: Iterable[str | Path],
         on_progress: Callable[[int, int], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
-        batch: int = 32,
+        batch: int = BATCH,
     ) -> list[Skipped]:
         """Compute what is missing, in the order given; a batch can be read once it is done.
 
         Args:
-            paths: image files. One that has the size and the time of modification that it had
+            paths: the files. One that has the size and the time of modification that it had
                 when it was last read is not read again.
             on_progress: called with the number of files done, and of all.
             should_stop: asked before every batch.
@@ -124,7 +97,7 @@ class FeatureCache:
         return skipped
 
     def get(self, paths: Iterable[str | Path]) -> tuple[NDArray, NDArray[np.bool_]]:
-        """The features that are there, ``[M, D]``, and which of the paths have them, ``[N]``.
+        """The vectors that are there, ``[M, D]``, and which of the paths have them, ``[N]``.
 
         All at once, in memory: for many files, `points` is the better choice.
         """
@@ -133,8 +106,8 @@ class FeatureCache:
 
     def points(self, paths: Iterable[str | Path]) -> tuple[StoredVectors, NDArray[np.bool_]]:
         """As `get`, but left on disk and read in batches: M points for a `spinal.data.Pool`."""
-        found = (self._find(Path(path)) for path in paths)
-        places = [-1 if e is None or e.place is None else e.place for e in found]
+        entries = (self._find(Path(path)) for path in paths)
+        places = [-1 if e is None or e.place is None else e.place for e in entries]
         places_N = np.array(places, np.int64)
         there = places_N >= 0
         return StoredVectors(self.vectors, places_N[there]), there
@@ -146,12 +119,12 @@ class FeatureCache:
             return None
 
     def _keep(self, files: Sequence[_Read]) -> list[Skipped]:
-        """Compute the features of new contents and keep them; return what cannot be used."""
-        new = {f.content: f.pixels for f in files if f.content and f.pixels is not None}
+        """Compute the vectors of new contents and keep them; return what cannot be used."""
+        new = {f.content: f.prepared for f in files if f.content and f.prepared is not None}
         refused = {f.content: f.reason for f in files if f.content and f.reason}
-        vectors = np.empty((0, self.backbone.features), self.backbone.dtype)
+        vectors = np.empty((0, self.encoder.width), np.float32)
         if new:
-            vectors = self.backbone.embed(np.stack(list(new.values())))
+            vectors = self.encoder.embed(list(new.values()))
         finite = np.array([np.isfinite(vector).all() for vector in vectors], bool)
         for content, good in zip(new, finite, strict=True):
             if not good:
@@ -180,33 +153,33 @@ class FeatureCache:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, path: Path) -> _Read:
-        """Read a file, once: the bytes that are hashed are the bytes that are decoded."""
+        """Read a file, once: the bytes that are hashed are the bytes that are prepared."""
         try:
             state = _state(path)
             if state.size > MAX_BYTES:
                 raise DataError(f"{state.size:,} bytes, more than {MAX_BYTES:,}")
             data = path.read_bytes()
         except (OSError, DataError) as error:
-            return _Read(path, reason=describe(error, path))
+            return _Read(path, reason=describe(error))
         content = content_hash(data)
         entry = self.vectors.find(content)
         if entry is not None:
             return _Read(path, state, content, reason=entry.reason)
         try:
-            pixels = decode(data, self.backbone, self._max_pixels)
+            prepared = self.encoder.prepare(data)
         except DataError as error:
             return _Read(path, state, content, reason=str(error))
-        return _Read(path, state, content, pixels=pixels)
+        return _Read(path, state, content, prepared=prepared)
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A file as it was read: pixels if the content is new, a reason if it cannot be used."""
+    """A file as it was read: prepared if its content is new, a reason if it cannot be used."""
 
     path: Path
     state: FileState | None = None
     content: bytes | None = None
-    pixels: NDArray[np.uint8] | None = None
+    prepared: Any = None
     reason: str | None = None
 
 

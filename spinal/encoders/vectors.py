@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinal.encoders.encoder import EncoderError
 from spinal.errors import FileFormatError
 
 _FLOAT = np.dtype("<f4")
@@ -80,8 +81,17 @@ class Vectors:
             # A power cut may take the last transactions away, whole: they are computed anew.
             self._index.execute("PRAGMA synchronous = NORMAL")
             self._index.executescript(_SCHEMA)
+            self._check_width()
         except sqlite3.DatabaseError as error:
             raise self._damaged(f"its index cannot be read ({error})") from error
+
+    def _check_width(self) -> None:
+        """Keep the width in the index, and refuse to read rows of another one."""
+        (width,) = self._index.execute("PRAGMA user_version").fetchone()
+        if width == 0:  # new, or written before the width was kept
+            self._index.execute(f"PRAGMA user_version = {self.width}")
+        elif width != self.width:
+            raise self._damaged(f"its vectors have {width} numbers, not {self.width}")
 
     def __len__(self) -> int:
         count = self._row("SELECT count(place) FROM contents")
@@ -107,18 +117,20 @@ class Vectors:
 
     def places(self, contents: Iterable[bytes]) -> NDArray[np.int64]:
         """The rows ``[N]`` of contents; -1 where there is none."""
-        found = (self.find(content) for content in contents)
-        return np.array([-1 if e is None or e.place is None else e.place for e in found], np.int64)
+        entries = (self.find(content) for content in contents)
+        return np.array(
+            [-1 if e is None or e.place is None else e.place for e in entries], np.int64
+        )
 
     def read(self, places: NDArray[np.int64]) -> NDArray:
         """The vectors ``[N, D]`` in these rows, float32 or uint8."""
         if not len(places):
             return np.empty((0, self.width), self.dtype.newbyteorder("="))
-        held = self._data.stat().st_size // (self.dtype.itemsize * self.width)
-        if places.max() >= held:
-            raise self._damaged(f"{self._data.name} has {held} rows, the index more")
+        rows = self._data.stat().st_size // (self.dtype.itemsize * self.width)
+        if places.max() >= rows:
+            raise self._damaged(f"{self._data.name} has {rows} rows, the index more")
         # Mapped anew each time: what was read counts as memory of this process while it is mapped.
-        mapped = np.memmap(self._data, self.dtype, "r", shape=(held, self.width))
+        mapped = np.memmap(self._data, self.dtype, "r", shape=(rows, self.width))
         return mapped[places].astype(self.dtype.newbyteorder("="), copy=False)
 
     def add(
@@ -135,7 +147,15 @@ class Vectors:
             vectors: ``[N, D]``.
             refused: hashes of contents that cannot be used, and why.
             files: states of files, and the hashes of what is in them.
+
+        Raises:
+            EncoderError: if the vectors have another shape.
         """
+        if vectors.shape != (len(hashes), self.width):
+            raise EncoderError(
+                f"vectors of shape {vectors.shape} for {len(hashes)} items: "
+                f"the encoder should give [{len(hashes)}, {self.width}]"
+            )
         with self._transaction() as index:
             known = "SELECT 1 FROM contents WHERE hash = ?"
             new = {

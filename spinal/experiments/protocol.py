@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinal.circuits import Recipe
-from spinal.encoders import backbone_names, is_backbone
+from spinal.encoders import encoder_names, is_encoder
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.scales import tomllib as tomllib
@@ -52,14 +52,14 @@ class NetworkProtocol:
     early_stopping: bool = False
 
     @property
-    def is_backbone(self) -> bool:
+    def is_encoder(self) -> bool:
         """Whether points are features of pretrained networks."""
-        return self.name not in NETWORKS and is_backbone(self.name)
+        return self.name not in NETWORKS and is_encoder(self.name)
 
     @property
     def architecture(self) -> str:
         """The network that is trained."""
-        return "dense" if self.is_backbone else self.name
+        return "dense" if self.is_encoder else self.name
 
     def settings(self, where: str) -> TrainSettings:
         """The preset, with what differs from it; ``where`` it stands, for messages."""
@@ -131,7 +131,7 @@ class Protocol(Trained):
         if self.initial < 1 or self.batch < 1 or self.rounds < 0:
             raise SpinalError(f"{self.name}: initial and batch must be 1 or more, rounds 0 or more")
         if self.network.architecture not in NETWORKS:
-            hint = suggestion(self.network.name, [*NETWORKS, *backbone_names()])
+            hint = suggestion(self.network.name, [*NETWORKS, *encoder_names()])
             raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
         # A mistake in a file is found before anything is trained.
         self.training()

@@ -22,7 +22,7 @@ import filelock
 import numpy as np
 
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
-from spinal.encoders import embedded, load_backbone
+from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
@@ -116,8 +116,8 @@ def execute(
 
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
     """The dataset of a protocol, seen through its backbone if it names one."""
-    if protocol.network.is_backbone:
-        return embedded(dataset, load_backbone(protocol.network.name))
+    if protocol.network.is_encoder:
+        return encode_dataset(dataset, load_encoder(protocol.network.name))
     return dataset
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,21 @@ from spinal.networks.inputs import Preprocess
 
 class NetworkError(SpinalError, ValueError):
     """A network that cannot be built, cut, trained or applied as asked."""
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """The last step to the features of a trained network: ``relu(weight @ below(x) + bias)``.
+
+    Attributes:
+        below: the modules before it, one after the other.
+        weight: ``[F, D]``.
+        bias: ``[F]``.
+    """
+
+    below: list[nn.Module]
+    weight: Tensor
+    bias: Tensor
 
 
 class Network(nn.Module):
@@ -91,6 +107,32 @@ class Network(nn.Module):
             for source in self._sources:
                 for name, module in source.named_modules():
                     _reset(name, module)
+
+    def last_layer(self) -> LastLayer:
+        """Cut `features` before its last dense layer, for an export in plain operations.
+
+        A batch norm between dense layer and ReLU is folded into weight and bias, with the
+        statistics that it has after training.
+
+        Raises:
+            NetworkError: if ``body`` does not end in a dense layer and a ReLU.
+        """
+        modules = list(self.body.children())
+        norm = next((m for m in modules[-2:-1] if isinstance(m, nn.BatchNorm1d)), None)
+        if norm is not None:
+            modules.remove(norm)
+        if [type(module) for module in modules[-2:]] != [nn.Linear, nn.ReLU]:
+            raise NetworkError("a network whose features do not end in a dense layer and a ReLU")
+        dense = modules[-2]
+        assert isinstance(dense, nn.Linear)
+        weight = dense.weight.detach()
+        bias = torch.zeros_like(weight[:, 0]) if dense.bias is None else dense.bias.detach()
+        if norm is not None:
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            scale = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
+            weight, bias = scale[:, None] * weight, scale * (bias - norm.running_mean) + norm.bias
+        return LastLayer(modules[:-2], weight, bias.detach())
 
 
 def _reset(name: str, module: nn.Module) -> None:

@@ -146,7 +146,7 @@ def test_two_people_do_not_get_the_same_image(
     open_page: Callable[..., Any],
 ) -> None:
     images, truth = folder
-    project = open_project(images, classes=CLASSES, features="pixels")
+    project = open_project(images, classes=CLASSES, encoder="pixels")
     project.scan()
     link = serve(project)
     ada, bob = open_page(link), open_page(link)

@@ -29,7 +29,7 @@ SEEN = """() => [...document.images].every((image) =>
 def project(tmp_path: Path) -> Iterator[Project]:
     """A hundred pictures, forty labels of which some are wrong, and a good model's beliefs."""
     truth = make_pictures(tmp_path / "landscapes", 100, size=160)
-    project = open_project(tmp_path / "landscapes", classes=CLASSES, features="pixels", budget=80)
+    project = open_project(tmp_path / "landscapes", classes=CLASSES, encoder="pixels", budget=80)
     project.scan()
     store, rng = project.store, np.random.default_rng(0)
     rows = store.images()
@@ -167,7 +167,7 @@ def test_names_are_only_ever_text(
     evil = "<img src=x onerror='window.hacked=1'>"
     for i, old in enumerate(sorted(folder.iterdir())):
         old.rename(folder / f"{i}<svg onload=window.hacked=1>.jpg")
-    project = open_project(folder, classes=(evil, "dog"), features="pixels")
+    project = open_project(folder, classes=(evil, "dog"), encoder="pixels")
     project.scan()
     link = serve(project)
     page = open_page(link)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from spinal.encoders import Backbone, load_backbone
+from spinal.encoders import ImageEncoder, load_encoder
 
 
 @pytest.fixture(scope="session")
-def pixels() -> Backbone:
-    return load_backbone("pixels", device="cpu")
+def pixels() -> ImageEncoder:
+    return load_encoder("pixels", device="cpu")
 
 
 @pytest.fixture

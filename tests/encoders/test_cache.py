@@ -16,40 +16,41 @@ import pytest
 from PIL import Image
 
 from spinal.data import Points, Pool
-from spinal.encoders import Backbone, FeatureCache, load_backbone
+from spinal.encoders import FeatureCache, ImageEncoder, encode, load_encoder
+from spinal.encoders.vectors import Vectors
 from spinal.errors import FileFormatError
 
 
 class Counting:
-    """A backbone that counts the images that go through it."""
+    """An encoder that counts the images that go through it."""
 
-    def __init__(self, backbone: Backbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, encoder: ImageEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
         self.images = 0
-        embed = backbone.embed
+        embed = encoder.embed
 
         def counted(pixels: np.ndarray) -> np.ndarray:
             self.images += len(pixels)
             return embed(pixels)
 
-        monkeypatch.setattr(backbone, "embed", counted)
+        monkeypatch.setattr(encoder, "embed", counted)
 
 
-def test_keeps_what_the_backbone_computes(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone
+def test_keeps_what_the_encoder_computes(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
 ) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     assert cache.compute(photographs, batch=3) == []
     features, there = cache.get(photographs)
     assert there.all()
     # Small images: JPEG is not decoded at a fraction of its size, and Pillow alone gives the same.
-    expected = pixels.compute([Image.open(path) for path in photographs])
+    expected = encode(pixels, [Image.open(path) for path in photographs])
     np.testing.assert_array_equal(features, expected)
     again = FeatureCache(tmp_path / "cache", pixels).get(photographs[::-1])[0]
     np.testing.assert_array_equal(again, expected[::-1])
 
 
 def test_each_content_is_computed_once(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting = Counting(pixels, monkeypatch)
     cache = FeatureCache(tmp_path / "cache", pixels)
@@ -66,7 +67,7 @@ def test_each_content_is_computed_once(
 
 
 def test_an_unchanged_file_is_not_read_and_a_changed_one_is(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     cache.compute(photographs)
@@ -83,7 +84,7 @@ def test_an_unchanged_file_is_not_read_and_a_changed_one_is(
 
 
 def test_what_cannot_be_used_is_reported_and_remembered(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
 ) -> None:
     text, cut, huge, gone = (tmp_path / name for name in ("a.png", "b.jpg", "c.png", "d.png"))
     text.write_text("not an image")
@@ -103,20 +104,23 @@ def test_what_cannot_be_used_is_reported_and_remembered(
     assert sorted(second, key=lambda s: s.path) == sorted(first, key=lambda s: s.path)
 
 
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_large_images_are_refused_by_their_header(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pixels: ImageEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def load(*_: object) -> None:
         raise AssertionError("decoded")
 
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", load)
-    cache = FeatureCache(tmp_path / "cache", pixels, max_pixels=10)
-    skipped = cache.compute(photographs)
-    assert len(skipped) == len(photographs)
-    assert skipped[1].reason == "30 x 21 pixels, more than 10"
+    huge = tmp_path / "huge.png"
+    huge.write_bytes(png_that_claims(10_001, 10_000))
+    (skipped,) = FeatureCache(tmp_path / "cache", pixels).compute([huge])
+    assert skipped.reason == "10001 x 10000 pixels, more than 100,000,000"
 
 
-def test_progress_and_stopping(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_progress_and_stopping(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
+) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     seen: list[tuple[int, int]] = []
     cache.compute(
@@ -131,7 +135,7 @@ def test_progress_and_stopping(tmp_path: Path, photographs: list[Path], pixels: 
     assert seen[3:] == [(8, 20), (14, 20), (20, 20)]
 
 
-def test_points_of_a_pool(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_points_of_a_pool(tmp_path: Path, photographs: list[Path], pixels: ImageEncoder) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     cache.compute(photographs[5:])
     points, there = cache.points(photographs)
@@ -142,15 +146,17 @@ def test_points_of_a_pool(tmp_path: Path, photographs: list[Path], pixels: Backb
     np.testing.assert_array_equal(pool.points[[3, 1]], cache.get(photographs)[0][[3, 1]])
 
 
-def test_backbones_do_not_share_features(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone
+def test_encoders_do_not_share_vectors(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
 ) -> None:
     FeatureCache(tmp_path / "cache", pixels).compute(photographs)
-    other = FeatureCache(tmp_path / "cache", load_backbone("pixels@8", device="cpu"))
+    other = FeatureCache(tmp_path / "cache", load_encoder("pixels@8", device="cpu"))
     assert not other.get(photographs)[1].any()
 
 
-def test_names_that_are_no_text(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_names_that_are_no_text(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
+) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.png"))
     odd.write_bytes(photographs[0].read_bytes())
     cache = FeatureCache(tmp_path / "cache", pixels)
@@ -158,7 +164,9 @@ def test_names_that_are_no_text(tmp_path: Path, photographs: list[Path], pixels:
     assert cache.get([odd])[1].all()
 
 
-def test_survives_being_killed(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_survives_being_killed(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
+) -> None:
     """Killed again and again while it writes: what is there is right, and it comes to an end."""
     many = []
     for i in range(400):
@@ -167,13 +175,13 @@ def test_survives_being_killed(tmp_path: Path, photographs: list[Path], pixels: 
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from spinal.encoders import FeatureCache, load_backbone
+        from spinal.encoders import FeatureCache, load_encoder
         folder = Path(sys.argv[1])
-        cache = FeatureCache(folder / "cache", load_backbone("pixels", device="cpu"))
+        cache = FeatureCache(folder / "cache", load_encoder("pixels", device="cpu"))
         print("started", flush=True)
         cache.compute(sorted(folder.glob("*.png")), batch=1)
     """)
-    expected = pixels.compute([Image.open(path) for path in many])
+    expected = encode(pixels, [Image.open(path) for path in many])
     generator = np.random.default_rng(0)
     found = 0
     for _ in range(3):
@@ -199,7 +207,7 @@ def test_survives_being_killed(tmp_path: Path, photographs: list[Path], pixels: 
 
 
 def test_rows_that_were_cut_off_are_overwritten(
-    tmp_path: Path, photographs: list[Path], pixels: Backbone
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
 ) -> None:
     """As after a kill between the write to one file and the commit in the other."""
     cache = FeatureCache(tmp_path / "cache", pixels)
@@ -207,23 +215,25 @@ def test_rows_that_were_cut_off_are_overwritten(
     with (cache.vectors.folder / "vectors.f32").open("ab") as file:
         file.write(b"torn")
     cache.compute(photographs)
-    expected = pixels.compute([Image.open(path) for path in photographs])
+    expected = encode(pixels, [Image.open(path) for path in photographs])
     np.testing.assert_array_equal(cache.get(photographs)[0], expected)
 
 
-def test_two_writers(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_two_writers(tmp_path: Path, photographs: list[Path], pixels: ImageEncoder) -> None:
     one, two = (FeatureCache(tmp_path / "cache", pixels) for _ in range(2))
     one.compute(photographs[:10], batch=2, on_progress=lambda *_: two.compute(photographs, batch=3))
-    expected = pixels.compute([Image.open(path) for path in photographs])
+    expected = encode(pixels, [Image.open(path) for path in photographs])
     for cache in (one, two):
         np.testing.assert_array_equal(cache.get(photographs)[0], expected)
     assert len(one.vectors) == len(photographs)
 
 
-def test_damage_is_named(tmp_path: Path, photographs: list[Path], pixels: Backbone) -> None:
+def test_damage_is_named(tmp_path: Path, photographs: list[Path], pixels: ImageEncoder) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     cache.compute(photographs)
     cache.close()
+    with pytest.raises(FileFormatError, match="its vectors have 768 numbers, not 5"):
+        Vectors(cache.vectors.folder, 5)
     (cache.vectors.folder / "vectors.f32").write_bytes(b"")
     with pytest.raises(FileFormatError, match="delete this folder"):
         FeatureCache(tmp_path / "cache", pixels).get(photographs)

@@ -19,7 +19,7 @@ CLASSES = ("red", "green", "blue")
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     make_images(tmp_path / "images", 40)
-    project = open_project(tmp_path / "images", classes=CLASSES, features="pixels", budget=30)
+    project = open_project(tmp_path / "images", classes=CLASSES, encoder="pixels", budget=30)
     project.scan()
     yield project
     project.close()

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
-from spinal.encoders import load_backbone
-from spinal.encoders.embedded import EmbeddedImages, cache_folder
+from spinal.encoders import EncodedPoints, load_encoder
+from spinal.encoders.points import cache_folder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments.engines.local import leave_with
 from spinal.experiments.protocol import Protocol
@@ -138,8 +138,8 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
     p = from_mapping(Protocol, json.loads(protocol), "protocol")
     dataset = load_dataset(p.dataset, data_dir)
     points: Any = dataset.train_images
-    if p.network.is_backbone:
-        points = EmbeddedImages(points, load_backbone(p.network.name), cache_folder())
+    if p.network.is_encoder:
+        points = EncodedPoints(points, load_encoder(p.network.name), cache_folder())
     known, held = training_split(p, dataset, labels, seed)
     learner = ActiveLearner(
         Pool(points, dataset.classes, members=known),

@@ -1,15 +1,12 @@
 """The trained classifier, free of the learner that made it: on disk, and as ONNX.
 
-Network and circuit are restated in plain operations (`spinal.label.exports.standalone`), and
-checked to say the same as the learner. That module is what is saved, what predicts, and what ONNX
-is made of.
+Network and circuit become plain operations (`spinal.label.exports.standalone`), which are checked
+to say the same. That module is what is saved, what predicts, and what ONNX is made of.
 """
 
 from __future__ import annotations
 
 import copy
-import logging
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,34 +17,31 @@ from torch import Tensor, nn
 
 from spinal.circuits import Circuit
 from spinal.data import Points, as_points, iter_batches
-from spinal.encoders import Backbone, cut_last_layer, load_backbone
-from spinal.encoders.catalogue import is_own_code
+from spinal.encoders import ImageEncoder, build_trunk, load_encoder
+from spinal.encoders.images import require_images
+from spinal.encoders.table import is_own_code
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label.exports import standalone
+from spinal.label.exports.onnx_file import ExportError, check_equal, write_onnx
 from spinal.networks import Network, compute_features
+from spinal.networks.network import LastLayer
 
 FILE = "classifier.safetensors"
-#: Beside it: the weights of a backbone that was trained, too.
+#: Beside it: the weights of an encoder that was trained, too.
 TRUNK = "trunk.safetensors"
-#: How far probabilities may be from those of the learner, or of another runtime.
-TOLERANCE = 1e-4
-
-
-class ExportError(SpinalError):
-    """A classifier that cannot be put into the wanted form, or would not say the same in it."""
 
 
 class ImageClassifier:
-    """A backbone, and the classifier of its features.
+    """An encoder of images, and the classifier of its features.
 
     Args:
-        backbone: what computes the features.
+        encoder: what computes the features.
         module: what takes them further.
     """
 
-    def __init__(self, backbone: Backbone, module: standalone.Classifier) -> None:
-        self.backbone, self.module = backbone, module
+    def __init__(self, encoder: ImageEncoder, module: standalone.Classifier) -> None:
+        self.encoder, self.module = encoder, module
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -55,67 +49,92 @@ class ImageClassifier:
         return self.module.classes
 
     @classmethod
-    def restate(
-        cls, network: Network, circuit: Circuit, classes: Sequence[str], backbone: Backbone
+    def from_dense_network(
+        cls, network: Network, circuit: Circuit, classes: Sequence[str], encoder: ImageEncoder
     ) -> ImageClassifier:
-        """The classifier of a learner that was fitted on features of the backbone.
+        """The classifier of a network that was fitted to the features of an encoder.
+
+        Args:
+            network: one dense layer.
+            circuit: on its features.
+            classes: their names.
+            encoder: what computes the features.
 
         Raises:
-            ExportError: if the network is not one dense layer on them, or the restated classifier
-                does not say the same.
+            ExportError: if the network has other layers, the encoder gives another number of
+                features, or the classifier would not say the same.
         """
-        tensors = {**_dense(network), **restated(circuit)}
-        module = standalone.Classifier(tensors, classes, _described(backbone))
-        classifier = cls(backbone, module)
-        if (len(module.mean), circuit.n_classes) != (backbone.features, len(classes)):
+        last = network.last_layer()
+        if any(not isinstance(module, nn.Flatten | nn.Dropout) for module in last.below):
+            raise ExportError("only a network of one dense layer, on features, can be exported")
+        width = last.weight.size(1)
+        if (width, circuit.n_classes) != (encoder.width, len(classes)):
             raise ExportError(
-                f"a model of {circuit.n_classes} classes on {len(module.mean)} features, but "
-                f"{backbone.name} has {backbone.features}, and there are {len(classes)} classes"
+                f"a model of {circuit.n_classes} classes on {width} features, but "
+                f"{encoder.name} has {encoder.width}, and there are {len(classes)} classes"
             )
-        noise = torch.randn(64, backbone.features, generator=torch.Generator().manual_seed(0))
-        features = (module.mean + module.std * noise).numpy()
-        with torch.no_grad():
-            expected = circuit.log_posterior(compute_features(network, features)).exp().numpy()
-        _check_equal(classifier.predict(features)[0], expected, "the model")
+        mean, std = network.preprocess.mean.expand(width), network.preprocess.std.expand(width)
+        classifier = cls._join(encoder, mean, std, last, circuit, classes)
+        noise = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
+        features = (mean.cpu() + std.cpu() * noise).numpy()
+        check_equal(
+            classifier.predict(features)[0], _predict(network, circuit, features), "the model"
+        )
         return classifier
 
     @classmethod
-    def restate_whole(
-        cls, network: Network, circuit: Circuit, classes: Sequence[str], like: Backbone | str
+    def from_whole_network(
+        cls, network: Network, circuit: Circuit, classes: Sequence[str], like: ImageEncoder | str
     ) -> ImageClassifier:
-        """The classifier of a learner whose whole network was trained, on images.
+        """The classifier of a network that was trained on images.
 
-        All of the network but its last layer becomes the backbone, with weights of its own.
+        All of the network but its last layer becomes the encoder, with weights of its own.
 
         Args:
             network: see `spinal.encoders.trained`.
             circuit: on its features.
             classes: their names.
-            like: the backbone that was fine-tuned, or the name of what was trained from scratch.
+            like: the encoder that was fine-tuned, or the name of what was trained from scratch.
+
+        Raises:
+            ExportError: if the classifier would not say the same.
         """
-        trunk, weight, bias = cut_last_layer(copy.deepcopy(network).cpu())
+        network = copy.deepcopy(network).cpu()
         size = int((network.preprocess.input_shape or (0,))[0])
+        trunk = build_trunk(network)
         if isinstance(like, str):
-            backbone = Backbone(f"{like}={TRUNK}", trunk, size)
+            encoder = ImageEncoder(f"{like}={TRUNK}", trunk, size)
         else:
             name = f"{like.name.partition('=')[0]}={TRUNK}"
-            backbone = Backbone(name, trunk, size, resample=like.resample, source=like.source)
-        features = weight.size(1)
-        tensors = {
-            "mean": torch.zeros(features), "std": torch.ones(features),
-            "dense": weight.contiguous(), "bias": bias.contiguous(), **restated(circuit),
-        }  # fmt: skip
-        classifier = cls(backbone, standalone.Classifier(tensors, classes, _described(backbone)))
+            encoder = ImageEncoder(name, trunk, size, resample=like.resample, source=like.source)
+        last = network.last_layer()
+        width = last.weight.size(1)
+        zeros, ones = torch.zeros(width), torch.ones(width)
+        classifier = cls._join(encoder, zeros, ones, last, circuit, classes)
         images = np.random.default_rng(0).integers(0, 256, (8, size, size, 3), np.uint8)
-        with torch.no_grad():
-            expected = circuit.log_posterior(compute_features(network, images)).exp().numpy()
-        _check_equal(classifier.predict(backbone.embed(images))[0], expected, "the model")
+        probabilities, _ = classifier.predict(encoder.embed(images))
+        check_equal(probabilities, _predict(network, circuit, images), "the model")
         return classifier
+
+    @classmethod
+    def _join(
+        cls,
+        encoder: ImageEncoder,
+        mean: Tensor,
+        std: Tensor,
+        last: LastLayer,
+        circuit: Circuit,
+        classes: Sequence[str],
+    ) -> ImageClassifier:
+        tensors = {"mean": mean, "std": std, "dense": last.weight, "bias": last.bias}
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        tensors |= circuit.to_plain_arrays()
+        return cls(encoder, standalone.Classifier(tensors, classes, _described(encoder)))
 
     @property
     def has_own_trunk(self) -> bool:
-        """Whether the backbone was trained, too."""
-        return self.backbone.name.endswith(f"={TRUNK}")
+        """Whether the encoder was trained, too."""
+        return self.encoder.name.endswith(f"={TRUNK}")
 
     def predict(
         self, features: Points | NDArray
@@ -134,22 +153,22 @@ class ImageClassifier:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: there whole, or not at all.
 
-        The backbone is only named, unless it was trained, too: then its weights are in a second
+        The encoder is only named, unless it was trained, too: then its weights are in a second
         file in the same folder, `TRUNK`.
         """
         path = Path(path)
         if self.has_own_trunk:
-            self.backbone.save_weights(path.with_name(TRUNK))
+            self.encoder.save_weights(path.with_name(TRUNK))
         header = {"classes": list(self.classes), "backbone": self.module.backbone}
         write_tensors(path, self.module.tensors(), standalone.FORMAT, header)
 
     @classmethod
-    def load(cls, path: str | Path, backbone: Backbone | None = None) -> ImageClassifier:
+    def load(cls, path: str | Path, encoder: ImageEncoder | None = None) -> ImageClassifier:
         """Read what `save` wrote. Nothing is unpickled.
 
         Args:
             path: the file.
-            backbone: needed if it is your own module: no code is run because a file names it.
+            encoder: needed if it is your own module: no code is run because a file names it.
         """
         path = Path(path)
         header, tensors = read_tensors(path, standalone.FORMAT)
@@ -159,18 +178,18 @@ class ImageClassifier:
             fingerprint = header["backbone"]["fingerprint"]
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{path}: damaged ({error!r})") from error
-        if backbone is None:
+        if encoder is None:
             if is_own_code(name):
-                raise SpinalError(f"{path} is for features by {name}: load and give that backbone")
+                raise SpinalError(f"{path} is for features by {name}: load and give that encoder")
             if name.endswith(f"={TRUNK}"):
                 name = name.removesuffix(TRUNK) + str(path.with_name(TRUNK))
-            backbone = load_backbone(name)
-        if backbone.fingerprint != fingerprint:
+            encoder = require_images(load_encoder(name))
+        if encoder.fingerprint != fingerprint:
             raise SpinalError(
                 f"{path} was trained on features by {name} with other weights than those that "
-                f"{backbone.name} has here"
+                f"{encoder.name} has here"
             )
-        return cls(backbone, module)
+        return cls(encoder, module)
 
     def to_onnx(self, path: str | Path, *, images: bool = True) -> None:
         """Write an ONNX file, and check that onnxruntime computes the same with it.
@@ -180,17 +199,17 @@ class ImageClassifier:
 
         Args:
             path: the file; there whole, or not at all.
-            images: the input is ``pixels``, uint8 ``[N, S, S, 3]``, as `Backbone.prepare` makes
+            images: the input is ``pixels``, uint8 ``[N, S, S, 3]``, as `ImageEncoder.prepare` makes
                 them; otherwise ``features``, float32 ``[N, D]``.
         """
-        size = self.backbone.size
+        size = self.encoder.size
         if images:
-            module: nn.Module = _FromPixels(self.backbone.trunk, self.module)
+            module: nn.Module = _FromPixels(self.encoder.trunk, self.module)
             pixels = np.random.default_rng(0).integers(0, 256, (3, size, size, 3), np.uint8)
             sample = torch.from_numpy(pixels)
         else:
             module = self.module
-            sample = torch.randn(3, self.backbone.features, generator=torch.Generator())
+            sample = torch.randn(3, self.encoder.width, generator=torch.Generator())
         with replacing(Path(path)) as partial:
             write_onnx(module, sample, "pixels" if images else "features", partial, self._notes())
 
@@ -211,102 +230,16 @@ class _FromPixels(nn.Module):
         return self.classifier(self.trunk(pixels))
 
 
-def restated(circuit: Circuit) -> dict[str, Tensor]:
-    """The parameters of a circuit as `standalone.SumProduct` wants them."""
-    if circuit.exact_logs:
-        raise ExportError("a circuit without a floor under its weights cannot be exported")
-    leaves = circuit.leaves
+def _predict(network: Network, circuit: Circuit, points: NDArray) -> NDArray[np.float32]:
+    """Class probabilities ``[N, C]`` by network and circuit themselves."""
     with torch.no_grad():
-        theta = circuit.evaluate()
-        linear, constant, *square = theta.natural.eta
-        cells, width = len(linear), leaves.variables.size(2)
-        slots = leaves.variables.view(cells, width)
-        tensors = {
-            "shift": leaves.shift + leaves.stretch * theta.natural.centre,
-            "stretch": leaves.stretch,
-            "square": theta.natural.common,
-            "slots": torch.where(slots < 0, circuit.n_features, slots),
-            "eta.0": constant.sum(1, keepdim=True),
-            "eta.1": linear,
-            "log_prior": theta.log_prior,
-        }
-        if square:
-            tensors["eta.2"] = square[0]
-        for i, (layer, mixtures) in enumerate(zip(circuit.layers, theta.mixtures, strict=True)):
-            tensors[f"children.{i}"] = _children(layer.product.parents(layer.cells))
-            tensors[f"weights.{i}"] = mixtures.transpose(1, 2)
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        return circuit.log_posterior(compute_features(network, points)).exp().numpy()
 
 
-def write_onnx(
-    module: nn.Module, sample: Tensor, name: str, path: Path, notes: dict[str, str]
-) -> None:
-    """Export a module with one input, whose first dimension is free, and compare the outputs."""
-    try:
-        import onnx
-        import onnxruntime
-        import onnxscript  # noqa: F401  torch.onnx needs it
-    except ImportError as error:
-        raise ExportError(
-            f"ONNX needs more packages: pip install 'spinal[onnx]' ({error})"
-        ) from error
-    # It says for each operator of torchvision that it cannot be exported without torchvision.
-    logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
-    module = module.cpu().eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about its own future
-        program = torch.onnx.export(
-            module, (sample,), dynamo=True, verbose=False, input_names=[name],
-            output_names=["probabilities", "log_density"],
-            dynamic_shapes=({0: torch.export.Dim("N")},),
-        )  # fmt: skip
-    assert program is not None
-    model = program.model_proto
-    onnx.helper.set_model_props(model, notes)
-    path.write_bytes(model.SerializeToString())
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    for part in (sample, sample[:1]):
-        with torch.inference_mode():
-            expected = module(part)[0].numpy()
-        found = session.run(["probabilities"], {name: part.numpy()})[0]
-        _check_equal(found, expected, "PyTorch")
-
-
-def _dense(network: Network) -> dict[str, Tensor]:
-    layers = [
-        layer for layer in network.body.children() if not isinstance(layer, nn.Flatten | nn.Dropout)
-    ]
-    if [type(layer) for layer in layers] != [nn.Linear, nn.ReLU]:
-        raise ExportError("only a network of one dense layer, on features, can be exported")
-    dense = layers[0]
-    assert isinstance(dense, nn.Linear)
-    tensors = {
-        "mean": network.preprocess.mean.expand(dense.in_features),
-        "std": network.preprocess.std.expand(dense.in_features),
-        "dense": dense.weight,
-        "bias": dense.bias,
-    }
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
-def _children(parents: Tensor) -> Tensor:
-    """``[A', A]`` booleans as indices ``[A', J]``, filled up with A."""
-    rows = [row.nonzero().flatten() for row in parents]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=parents.size(1))
-
-
-def _described(backbone: Backbone) -> dict[str, object]:
+def _described(encoder: ImageEncoder) -> dict[str, object]:
     return {
-        "name": backbone.name,
-        "size": backbone.size,
-        "resample": backbone.resample.name.lower(),
-        "fingerprint": backbone.fingerprint,
+        "name": encoder.name,
+        "size": encoder.size,
+        "resample": encoder.resample.name.lower(),
+        "fingerprint": encoder.fingerprint,
     }
-
-
-def _check_equal(found: NDArray, expected: NDArray, whose: str) -> None:
-    difference = float(np.abs(found - expected).max())
-    if not difference <= TOLERANCE:
-        raise ExportError(
-            f"the exported classifier differs from {whose} by {difference:.2g} in a probability"
-        )

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
 from spinal.data import UNLABELLED, Points, Pool
-from spinal.encoders import Backbone, build_fine_tuned, build_from_scratch
-from spinal.label.store.kinds import parse_network
+from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
+from spinal.label.store.networks import parse_network
 from spinal.label.store.project import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
 from spinal.networks import TrainSettings, build_network, compute_features
@@ -93,8 +93,8 @@ class Round:
     Attributes:
         queue: numbers of images to be asked, best first, and why.
         trained_on: number of labels.
-        tested_on: number of labels kept for testing,
-        correct: and how many of them were predicted rightly.
+        tested_on: number of labels kept for testing.
+        correct: how many of the labels kept for testing were predicted rightly.
         images: numbers of the M images that it looked at, ascending, ``[M]``.
         probs: class probabilities of these, ``[M, C]``.
         log_density: how usual they are, ``[M]``.
@@ -122,8 +122,8 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
     :math:`\frac{1}{1 + z^2/n}\left(\hat p + \frac{z^2}{2n} \pm z \sqrt{\frac{\hat p (1 - \hat p)}
     {n} + \frac{z^2}{4 n^2}}\right)`, which stays inside [0, 1] and is fair for few answers.
     """
-    found = binomtest(correct, n).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+    interval = binomtest(correct, n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, str]]:
@@ -151,7 +151,7 @@ def fit(
     round: int,
     n: int,
     keep: Path | None = None,
-    backbone: Backbone | None = None,
+    encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
 ) -> Round:
     """Fit a learner to the training labels, ask it for ``n`` questions, and what it believes.
@@ -162,17 +162,18 @@ def fit(
         round: its number: chance differs from round to round.
         n: how many questions.
         keep: folder to keep the learner in.
-        backbone: what features are computed by; needed if it is fine-tuned.
+        encoder: what is fine-tuned; not needed otherwise.
         on_step: see `spinal.learner.ActiveLearner.fit`.
     """
     began = time.perf_counter()
     seed = derived_seed(settings.seed, round)
     known, askable = snapshot.training, snapshot.askable
     looked_at = np.arange(len(snapshot.images))
-    if settings.kind is not None:  # all goes through the whole network: not all images, then
-        askable = _draw(askable, settings.kind.candidates, seed)
+    if settings.whole_network is not None:
+        # All goes through the whole network: not all images, then.
+        askable = _draw(askable, settings.whole_network.candidates, seed)
         looked_at = np.union1d(np.union1d(known, snapshot.testing), askable)
-    learner = _fit_learner(snapshot, settings, seed, known, askable, backbone, on_step)
+    learner = _fit_learner(snapshot, settings, seed, known, askable, encoder, on_step)
     seconds = time.perf_counter() - began
     try:
         picks = learner.ask(n)
@@ -198,7 +199,7 @@ def fit_to_all(
     settings: ProjectSettings,
     round: int,
     keep: Path,
-    backbone: Backbone | None = None,
+    encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
 ) -> None:
     """Fit a learner to all labels, those kept for testing too, and keep it: the one to be used.
@@ -208,7 +209,7 @@ def fit_to_all(
     """
     known = np.flatnonzero(snapshot.labels != UNLABELLED)
     seed = derived_seed(settings.seed, round)
-    _fit_learner(snapshot, settings, seed, known, known[:0], backbone, on_step).save(keep)
+    _fit_learner(snapshot, settings, seed, known, known[:0], encoder, on_step).save(keep)
 
 
 def _fit_learner(
@@ -217,30 +218,30 @@ def _fit_learner(
     seed: int,
     known: NDArray[np.int64],
     askable: NDArray[np.int64],
-    backbone: Backbone | None,
+    encoder: ImageEncoder | None,
     on_step: Callable[[str, int, int], None] | None,
 ) -> ActiveLearner:
     pool = Pool(snapshot.learnt, settings.classes, np.union1d(known, askable))
-    learner = make_learner(pool, settings, seed, backbone)
+    learner = make_learner(pool, settings, seed, encoder)
     learner.tell(known, snapshot.labels[known])
     learner.fit(on_step=on_step)
     return learner
 
 
 def make_learner(
-    pool: Pool, settings: ProjectSettings, seed: int, backbone: Backbone | None = None
+    pool: Pool, settings: ProjectSettings, seed: int, encoder: ImageEncoder | None = None
 ) -> ActiveLearner:
-    """The learner of a project, on features or on images; see `spinal.label.store.kinds`."""
-    name, kind, size = parse_network(settings.network)
-    classes, training = len(settings.classes), SCRATCH
-    if kind is None:
-        width, training = pool.points.shape[1:], DENSE
-        network = build_network("dense", width, classes, input_dropout=INPUT_DROPOUT, seed=seed)
+    """The learner of a project, on features or on images; see `spinal.label.store.networks`."""
+    name, whole, size = parse_network(settings.network)
+    n_classes, training = len(settings.classes), SCRATCH
+    if whole is None:
+        shape, training = pool.points.shape[1:], DENSE
+        network = build_network("dense", shape, n_classes, input_dropout=INPUT_DROPOUT, seed=seed)
     elif name == "fine-tuned":
-        assert backbone is not None
-        network, training = build_fine_tuned(backbone, classes, seed=seed), FINE_TUNED
+        assert encoder is not None
+        network, training = build_fine_tuned(encoder, n_classes, seed=seed), FINE_TUNED
     else:
-        network = build_from_scratch(name, size, classes, seed=seed)
+        network = build_from_scratch(name, size, n_classes, seed=seed)
     return ActiveLearner(
         pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
         training=training,
@@ -255,7 +256,7 @@ def _draw(rows: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
 
 
 def check_labels(
-    snapshot: Snapshot, classes: int, seed: int
+    snapshot: Snapshot, n_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class probabilities of labelled images by models that were not told their labels.
 
@@ -266,20 +267,20 @@ def check_labels(
         Rows of the images, ``[M]``, and probabilities, ``[M, C]``.
     """
     rows = snapshot.training
-    counts = np.bincount(snapshot.labels[rows], minlength=classes)
+    counts = np.bincount(snapshot.labels[rows], minlength=n_classes)
     rows = rows[counts[snapshot.labels[rows]] >= FOLDS]
     labels = snapshot.labels[rows]
     if len(np.unique(labels)) < 2:
-        return rows[:0], np.empty((0, classes), np.float32)
+        return rows[:0], np.empty((0, n_classes), np.float32)
     # The squared length of a standardised vector is about D.
     strength = 10 / snapshot.points.shape[1]
     model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    found = cross_val_predict(
+    known_probs = cross_val_predict(
         model, snapshot.points[rows], labels, cv=folds, method="predict_proba"
     )
-    probs = np.zeros((len(rows), classes), np.float32)
-    probs[:, np.unique(labels)] = found
+    probs = np.zeros((len(rows), n_classes), np.float32)
+    probs[:, np.unique(labels)] = known_probs
     return rows, probs
 
 

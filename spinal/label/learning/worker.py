@@ -23,12 +23,13 @@ import torch
 from numpy.typing import NDArray
 
 from spinal.data import UNLABELLED
-from spinal.encoders import Backbone, FeatureCache, RawImages, load_backbone
+from spinal.encoders import FeatureCache, RawImages, load_encoder
+from spinal.encoders.images import require_images
 from spinal.encoders.vectors import StoredVectors
 from spinal.errors import SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
-from spinal.label.store.kinds import parse_network
+from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 
 #: Features of so many images, or of all, are enough to choose first questions from.
@@ -55,9 +56,19 @@ class Worker:
         self.project, self.store, self.say = project, project.store, say
         self.settings = project.settings
         self._root = project.folder.resolve()
-        self.backbone = load_backbone(self.settings.features)
-        self.cache = FeatureCache(project.features_folder, self.backbone, threads=1)
-        self.pictures = self._open_pictures(self.backbone)
+        self.encoder = load_encoder(self.settings.encoder)
+        self.cache = FeatureCache(project.features_folder, self.encoder, threads=1)
+        name, whole, size = parse_network(self.settings.network)
+        self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
+        if self._fine_tuned is not None:
+            self._raw: RawImages | None = self._fine_tuned.as_raw_images()
+        else:
+            self._raw = None if whole is None else RawImages(size)
+        self.pictures: FeatureCache | None = None  # small copies, if a network is trained on them
+        if self._raw is not None:
+            self.pictures = FeatureCache(
+                project.features_folder, self._raw, dtype=np.uint8, threads=1
+            )
         self.woken = threading.Event()
         self._places: dict[int, int] = {}  # number of an image -> row of its features
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
@@ -70,14 +81,6 @@ class Worker:
         self._next_scan = 0.0
         self._last_answer = time.monotonic()
         self._last_change = self._fitted_at = (0, 0)
-
-    def _open_pictures(self, backbone: Backbone) -> FeatureCache | None:
-        """Where small copies of the images are kept, if a network is trained on them."""
-        _, kind, size = parse_network(self.settings.network)
-        if kind is None:
-            return None
-        raw = RawImages(size) if size else RawImages(backbone.size, backbone.resample)
-        return FeatureCache(self.project.features_folder, raw, threads=1)
 
     def step(self) -> bool:
         """Do what is most urgent; False if there is nothing to do."""
@@ -128,9 +131,9 @@ class Worker:
     def _note_features(self, images: list[tuple[int, str]]) -> None:
         places = _places(self.cache, self._root, images)
         if self.pictures is not None:
-            found = _places(self.pictures, self._root, images)
-            self._picture_places |= found
-            places = {number: place for number, place in places.items() if number in found}
+            copies = _places(self.pictures, self._root, images)
+            self._picture_places |= copies
+            places = {number: place for number, place in places.items() if number in copies}
         self._places |= places
 
     def _compute_features(self) -> None:
@@ -153,9 +156,9 @@ class Worker:
         )
         if self.pictures is not None:
             skipped += self.pictures.compute(paths, should_stop=self._fit_is_due)
-        self.store.set_problems([(paths[each.path], each.reason) for each in skipped])
+        self.store.set_problems([(paths[file.path], file.reason) for file in skipped])
         self._note_features(chunk)
-        refused |= {paths[each.path] for each in skipped}
+        refused |= {paths[file.path] for file in skipped}
         left = [
             image for image in chunk if image[0] not in self._places and image[1] not in refused
         ]
@@ -180,10 +183,10 @@ class Worker:
         rows = [row for row in self.store.images() if row["id"] in self._places]
         places = np.array([self._places[row["id"]] for row in rows], np.int64)
         pictures = None
-        if self.pictures is not None:
+        if self.pictures is not None and self._raw is not None:
             at = np.array([self._picture_places[row["id"]] for row in rows], np.int64)
-            side = self.pictures.backbone.size
-            pictures = StoredVectors(self.pictures.vectors, at, (side, side, 3))
+            shape = (self._raw.size, self._raw.size, 3)
+            pictures = StoredVectors(self.pictures.vectors, at, shape)
         labels = [UNLABELLED if r["label"] is None else number[r["label"]] for r in rows]
 
         def flags(name: str) -> NDArray[np.bool_]:
@@ -236,21 +239,22 @@ class Worker:
         self.say({"state": "fitting"})
         snapshot = self._snapshot()
         number = self.store.last_round() + 1
-        found = rounds.fit(
+        result = rounds.fit(
             snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder,
-            self.backbone, self._say_step if self.settings.kind else None,
+            self._fine_tuned, self._say_step if self.settings.whole_network else None,
         )  # fmt: skip
-        checked, probs = np.empty(0, np.int64), np.empty((0, found.probs.shape[1]), np.float32)
+        checked, probs = np.empty(0, np.int64), np.empty((0, result.probs.shape[1]), np.float32)
         if self._beliefs is not None:  # until they are checked again
             checked, probs = self._beliefs.checked, self._beliefs.checked_probs
         self._beliefs = Beliefs(
-            number, found.images, found.probs, found.log_density, checked, probs
+            number, result.images, result.probs, result.log_density, checked, probs
         )
         self._beliefs.save(self.project.beliefs_file)
         self.store.add_round(
-            number, found.trained_on, found.tested_on, found.correct, found.interval, found.seconds
-        )
-        self.store.questions.hand_over(number, found.queue)
+            number, result.trained_on, result.tested_on, result.correct, result.interval,
+            result.seconds,
+        )  # fmt: skip
+        self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
         self._kept = labels
         self.say({"state": "fitted"})
@@ -265,7 +269,7 @@ class Worker:
         self.say({"state": "fitting"})
         rounds.fit_to_all(
             self._snapshot(), self.settings, self.store.last_round(), self.project.model_folder,
-            self.backbone, self._say_step if self.settings.kind else None,
+            self._fine_tuned, self._say_step if self.settings.whole_network else None,
         )  # fmt: skip
         self._kept = labels
 
@@ -288,8 +292,8 @@ class Worker:
 def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:
     """The rows of those images, by number, that are in a cache."""
     points, there = cache.points([root / path for _, path in images])
-    found = [number for (number, _), known in zip(images, there, strict=True) if known]
-    return dict(zip(found, points.places.tolist(), strict=True))
+    numbers = [number for (number, _), known in zip(images, there, strict=True) if known]
+    return dict(zip(numbers, points.places.tolist(), strict=True))
 
 
 def let_the_page_go_first() -> None:
@@ -304,6 +308,8 @@ def let_the_page_go_first() -> None:
 
 def main(home: str) -> None:
     """Work until standard input ends, which it does with the process that started this one."""
+    # This process is the worker's own, and nobody else's settings change. With one thread it leaves
+    # the other processors to the page; for models of this size, more threads gain little.
     torch.set_num_threads(1)
     let_the_page_go_first()
     lock = threading.Lock()

@@ -6,12 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image
-
-from spinal.data.images import FORMATS, MAX_PIXELS, check_claim, check_pixels, describe
+from spinal.data.images import open_image
 from spinal.errors import DataError
-
-MAX_BYTES = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -46,18 +42,9 @@ def inspect(folder: Path, name: str) -> Picture:
         DataError: if it is not an image, too large, or claims more pixels than it can hold.
     """
     path = locate(folder, name)
-    try:
+    with open_image(path) as image:
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
-        with Image.open(path, formats=FORMATS) as image:
-            check_pixels(image, MAX_PIXELS)
-            check_claim(image, size)
-            return Picture(path, str(image.format), image.width, image.height, size)
-    except DataError:
-        raise
-    except Exception as error:  # a damaged header can fail in any way
-        raise DataError(describe(error, path)) from error
+        return Picture(path, str(image.format), image.width, image.height, size)
 
 
 def problem(folder: Path, name: str) -> str | None:

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from spinal.data.images import SUFFIXES
+from spinal.data.walking import walk_files
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.files import write_text
-from spinal.label.store.kinds import Kind, describe_network, parse_network, warn_of_few_labels
+from spinal.label.store.networks import (
+    WholeNetwork,
+    describe_network,
+    parse_network,
+    warn_of_few_labels,
+)
 from spinal.label.store.pictures import locate
 from spinal.label.store.pictures import problem as find_problem
 from spinal.label.store.store import Store
@@ -21,6 +27,8 @@ from spinal.settings import from_mapping, to_mapping
 FORMAT = "spinal.project/1"
 #: Inside the folder of images, so that both move together; hidden, so that it is no class of them.
 HOME = ".spinal"
+#: Keys of the file whose setting has another name.
+_FIELDS = {"features": "encoder"}
 
 
 @dataclass(frozen=True)
@@ -29,9 +37,9 @@ class ProjectSettings:
 
     Attributes:
         classes: their names, in the order of the keys.
-        features: which backbone's features are learnt on; see `spinal.encoders`. Where a whole
-            network is trained, first questions and likely mistakes still go by them.
-        network: what is trained; see `spinal.label.store.kinds`.
+        encoder: the name of what computes the features; see `spinal.encoders`. Where a whole
+            network is trained, first questions and likely mistakes still go by these features.
+        network: what is trained; see `spinal.label.store.networks`.
         budget: how many answers are planned; None for no plan.
         holdout: share of the answers that is kept for testing.
         first: answers before the model takes over from coverage; 0: three for each class, at
@@ -43,7 +51,7 @@ class ProjectSettings:
     """
 
     classes: tuple[str, ...]
-    features: str = "efficientnet-lite0"
+    encoder: str = "efficientnet-lite0"
     network: str = "dense"
     budget: int | None = None
     holdout: float = 0.15
@@ -74,13 +82,13 @@ class ProjectSettings:
         return self.first or max(10, 3 * len(self.classes))
 
     @property
-    def kind(self) -> Kind | None:
-        """How a whole network is trained; None for a dense layer on features."""
+    def whole_network(self) -> WholeNetwork | None:
+        """The network that is trained on images; None for a dense layer on features."""
         return parse_network(self.network)[1]
 
     def describe_model(self) -> str:
         """What is in use, for people."""
-        return describe_network(self.network, self.features)
+        return describe_network(self.network, self.encoder)
 
     def warning(self, labels: int) -> str | None:
         """What to say if these are too few labels for the network; None if they are enough."""
@@ -129,12 +137,12 @@ class Project:
         Returns:
             How many files joined the pool: new ones, and those that can be shown after all.
         """
-        found = list(find_images(self.folder))
+        names = list(find_images(self.folder))
         known = self.store.paths()
-        new = [name for name in found if name not in known]
+        new = [name for name in names if name not in known]
         for start in range(0, len(new), 5000):
             self.store.add_images(new[start : start + 5000])
-        there = set(found)
+        there = set(names)
         troubled = {row["path"] for row in self.store.problems()}
         self.check([*troubled, *(name for name in known - troubled if name not in there)])
         repaired = troubled - {row["path"] for row in self.store.problems()}
@@ -155,13 +163,11 @@ def find_images(folder: Path) -> Iterator[str]:
     Hidden files and folders are passed over. Links are followed as far as files, not folders: a
     link that leads out of the folder is found here, and refused when it is opened.
     """
-    for here, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__MACOSX")))
-        for name in sorted(names):
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                relative = Path(here, name).relative_to(folder).as_posix()
-                if relative.isprintable():  # others are not valid text, or lie about what they are
-                    yield relative
+    for path in walk_files(folder, follow_links=False):
+        name = path.relative_to(folder).as_posix()
+        # Names that are not printable are not valid text, or lie about what they are.
+        if name.lower().endswith(SUFFIXES) and name.isprintable():
+            yield name
 
 
 def open_project(
@@ -170,7 +176,7 @@ def open_project(
     *,
     classes: tuple[str, ...] | None = None,
     budget: int | None = None,
-    features: str | None = None,
+    encoder: str | None = None,
     network: str | None = None,
     seed: int | None = None,
 ) -> Project:
@@ -180,10 +186,10 @@ def open_project(
         place: the folder of images; or the project folder of one that exists.
         home: the project folder; by default ``.spinal`` in the folder of images.
         classes: their names. For a project that exists: more may be added, none taken away.
-        budget: how many answers are planned; as it was, if not given. So for
-        features: see `spinal.encoders`,
-        network: see `spinal.label.store.kinds`, and
-        seed: which cannot be changed later.
+        budget: how many answers are planned; as it was, if not given.
+        encoder: see `ProjectSettings`; as it was, if not given.
+        network: see `ProjectSettings`; as it was, if not given.
+        seed: the source of all chance; it cannot be changed later.
 
     Raises:
         SpinalError: if there is none and no classes are given, or they contradict it.
@@ -196,7 +202,7 @@ def open_project(
     home = Path(home).expanduser().absolute()
     file = home / "project.json"
     given = {
-        "classes": classes, "budget": budget, "features": features, "network": network,
+        "classes": classes, "budget": budget, "encoder": encoder, "network": network,
         "seed": seed,
     }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -234,24 +240,25 @@ def _changed(old: ProjectSettings, changes: dict[str, Any], home: Path) -> Proje
 
 def _read(file: Path) -> tuple[Path, ProjectSettings]:
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept.pop("format") != FORMAT:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if values.pop("format") != FORMAT:
             raise FileFormatError(f"{file}: not a project of this version")
         # Relative to the project, where it can be: a folder that moved is found again.
-        folder = Path(os.path.normpath(file.parent / kept.pop("folder")))
+        folder = Path(os.path.normpath(file.parent / values.pop("folder")))
+        values = {_FIELDS.get(key, key): value for key, value in values.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{file}: damaged, or not a project ({error})") from error
     if not folder.is_dir():
         raise DataError(f"{file}: its images should be in {folder}, which is not there")
-    return folder, from_mapping(ProjectSettings, kept, str(file))
+    return folder, from_mapping(ProjectSettings, values, str(file))
 
 
 def _write(file: Path, folder: Path, settings: ProjectSettings) -> None:
     inside = file.parent.resolve().is_relative_to(folder.resolve())
     where = os.path.relpath(folder.resolve(), file.parent.resolve()) if inside else str(folder)
-    text = json.dumps(
-        {"format": FORMAT, "folder": where, **to_mapping(settings)}, indent=2, ensure_ascii=False
-    )
+    keys = {field: key for key, field in _FIELDS.items()}
+    values = {keys.get(field, field): value for field, value in to_mapping(settings).items()}
+    text = json.dumps({"format": FORMAT, "folder": where, **values}, indent=2, ensure_ascii=False)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text + "\n")

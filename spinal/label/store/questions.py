@@ -62,11 +62,11 @@ class Questions:
             db.execute("DELETE FROM leases WHERE until < ?", (now,))
             db.execute("UPDATE leases SET until = ? WHERE client = ?", (now + LEASE, client))
             for _ in range(n - len(self._held(client))):
-                found = self._next(person)
-                if found is None:
+                image = self._next(person)
+                if image is None:
                     break
                 last = db.execute("SELECT coalesce(max(place), 0) FROM leases").fetchone()[0]
-                self._lease(found["id"], client, now, found["round"], found["reason"], last + 1)
+                self._lease(image["id"], client, now, image["round"], image["reason"], last + 1)
             return [
                 Question(r["image"], r["path"], r["reason"], r["round"], bool(r["holdout"]))
                 for r in self._held(client)[:n]

@@ -283,10 +283,10 @@ class Store:
 
     def people(self) -> dict[str, int]:
         """How many answers each person has given and not taken back."""
-        found = self._database.all(
+        rows = self._database.all(
             "SELECT person, count(*) AS n FROM answers WHERE undone IS NULL GROUP BY person"
         )
-        return {row["person"]: row["n"] for row in found}
+        return {row["person"]: row["n"] for row in rows}
 
 
 def _draw(seed: int, path: str) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spinal.encoders.cache import MAX_BYTES
+from spinal.data.images import MAX_BYTES
 from spinal.errors import DataError, SpinalError
 
 _PAGE = 1000
@@ -29,8 +29,8 @@ class StudioProject:
     Attributes:
         number: its id.
         classes: names of the choices.
-        control: name of the choices in the labelling configuration,
-        shown: and of the image that they are about.
+        control: name of the choices in the labelling configuration.
+        shown: name of the image that the choices are about, in the same configuration.
         column: the key of a task's data that holds the address of the image.
         sampling: how it chooses the next task.
         version: of the model whose predictions it goes by.
@@ -68,10 +68,10 @@ class StudioAPI:
         Raises:
             StudioError: if it has not exactly one choice of classes for an image.
         """
-        found = self.call("GET", f"/api/projects/{number}/")
+        described = self.call("GET", f"/api/projects/{number}/")
         controls = [
             (name, control["to_name"][0], control["inputs"][0]["value"], tuple(control["labels"]))
-            for name, control in (found.get("parsed_label_config") or {}).items()
+            for name, control in (described.get("parsed_label_config") or {}).items()
             if control["type"] == "Choices" and control["inputs"][0]["type"] == "Image"
         ]
         if len(controls) != 1 or len(controls[0][3]) < 2:
@@ -80,14 +80,14 @@ class StudioAPI:
                 "<Choices> with two or more classes about an <Image>"
             )
         name, shown, column, classes = controls[0]
-        version = found.get("model_version") or ""
-        return StudioProject(number, classes, name, shown, column, found["sampling"], version)
+        version = described.get("model_version") or ""
+        return StudioProject(number, classes, name, shown, column, described["sampling"], version)
 
     def counts(self, number: int) -> tuple[int, int]:
         """How many tasks and annotations a project has; quick."""
         wanted = ("task_number", "total_annotations_number")
-        found = self.call("GET", f"/api/projects/{number}/?include=id,{','.join(wanted)}")
-        return found[wanted[0]] or 0, found[wanted[1]] or 0
+        counts = self.call("GET", f"/api/projects/{number}/?include=id,{','.join(wanted)}")
+        return counts[wanted[0]] or 0, counts[wanted[1]] or 0
 
     def tasks(self, number: int) -> dict[int, dict[str, Any]]:
         """The data of all tasks, by id."""
@@ -101,9 +101,9 @@ class StudioAPI:
 
     def annotations(self, number: int, control: str) -> dict[int, set[str]]:
         """The choices that people made, by task; an empty set where all of them skipped it."""
-        found = self.call("GET", f"/api/projects/{number}/export?exportType=JSON")
+        tasks = self.call("GET", f"/api/projects/{number}/export?exportType=JSON")
         chosen: dict[int, set[str]] = {}
-        for task in found:
+        for task in tasks:
             labels = chosen.setdefault(task["id"], set())
             for annotation in task["annotations"]:
                 for result in annotation["result"]:
@@ -199,10 +199,10 @@ class StudioAPI:
 
     def _renew(self) -> None:
         try:
-            found = self._send("POST", _REFRESH, {"refresh": self._token})
+            renewed = self._send("POST", _REFRESH, {"refresh": self._token})
         except urllib.error.HTTPError as error:
             raise self._refused("POST", _REFRESH, error) from error
-        self._header = f"Bearer {found['access']}"
+        self._header = f"Bearer {renewed['access']}"
 
     def _refused(self, method: str, path: str, error: urllib.error.HTTPError) -> StudioError:
         if error.code in (401, 403):

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinal.data import UNLABELLED
-from spinal.encoders import Backbone
-from spinal.encoders.cache import decode, vectors_of
+from spinal.encoders import Encoder
+from spinal.encoders.cache import vectors_of
 from spinal.encoders.vectors import StoredVectors, content_hash
 from spinal.errors import DataError, SpinalError
-from spinal.label.exports.formats import certainty, choice
+from spinal.label.exports.label_studio import certainty, choice
 from spinal.label.learning import rounds
 from spinal.label.store.project import ProjectSettings
 from spinal.label.studio.api import StudioAPI, StudioError
@@ -44,12 +44,14 @@ class Studio:
     Args:
         api: where it is.
         number: the project.
-        backbone: what computes the features of the images.
+        encoder: what computes the features of the images.
         folder: where features are kept.
         ahead: write predictions for so many tasks that would be asked next; None: for all. Label
             Studio takes a second for some tens of them.
         batch: fit again after so many new annotations.
-        method, acquisition, seed: see `spinal.learner.ActiveLearner`.
+        method: see `spinal.learner.ActiveLearner`.
+        acquisition: see `spinal.learner.ActiveLearner`.
+        seed: the source of all chance.
         say: told what happens.
 
     Attributes:
@@ -60,7 +62,7 @@ class Studio:
         self,
         api: StudioAPI,
         number: int,
-        backbone: Backbone,
+        encoder: Encoder,
         folder: Path,
         *,
         ahead: int | None = 100,
@@ -70,10 +72,10 @@ class Studio:
         seed: int = 0,
         say: Say = print,
     ) -> None:
-        self.api, self.number, self.backbone = api, number, backbone
+        self.api, self.number, self.encoder = api, number, encoder
         self.ahead, self.say = ahead, say
         self.batch = batch if ahead is None else min(batch, ahead)
-        self._vectors = vectors_of(folder, backbone)
+        self._vectors = vectors_of(folder, encoder)
         self._options: dict[str, Any] = {
             "method": method, "acquisition": acquisition, "seed": seed,
         }  # fmt: skip
@@ -139,11 +141,11 @@ class Studio:
             self._write(number, [task for task, _ in first], tasks, None)
             self.say(f"round {number}: {len(first)} tasks that cover the images")
         else:
-            found = rounds.fit(snapshot, settings, number, wanted)
+            result = rounds.fit(snapshot, settings, number, wanted)
             row = {int(task): i for i, task in enumerate(snapshot.images)}
-            queue = [task for task, _ in found.queue]
-            self._write(number, queue, tasks, found.probs[[row[task] for task in queue]])
-            self.say(f"round {number}: {len(labels)} labels, fitted in {found.seconds:.1f} s")
+            queue = [task for task, _ in result.queue]
+            self._write(number, queue, tasks, result.probs[[row[task] for task in queue]])
+            self.say(f"round {number}: {len(labels)} labels, fitted in {result.seconds:.1f} s")
         self._fitted, self._tasks = labels, len(tasks)
 
     def _snapshot(
@@ -173,14 +175,15 @@ class Studio:
                 fetched = list(pool.map(self._fetch, [addresses[i] for i in part]))
                 good = [(i, x) for i, x in zip(part, fetched, strict=True) if x is not None]
                 if good:
-                    features = self.backbone.embed(np.stack([pixels for _, pixels in good]))
+                    features = self.encoder.embed([prepared for _, prepared in good])
                     self._vectors.add([keys[i] for i, _ in good], features)
                 self.say(f"features of {start + len(part)} of {len(new)} new images")
         return self._vectors.places(keys)
 
-    def _fetch(self, address: str) -> NDArray[np.uint8] | None:
+    def _fetch(self, address: str) -> Any:
+        """An image as the encoder takes it; None if it cannot be used."""
         try:
-            return decode(self.api.image(address), self.backbone)
+            return self.encoder.prepare(self.api.image(address))
         except DataError as error:
             self.say(f"skipped: {address}: {error}")
             return None

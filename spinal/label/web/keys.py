@@ -17,14 +17,14 @@ def class_keys(classes: Sequence[str]) -> list[list[str]]:
         [['1', 'c'], ['2', 'd'], ['3', 'r']]
     """
     letters: dict[str, str] = {}
-    free = [letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in _TAKEN]
+    free = [c for c in "abcdefghijklmnopqrstuvwxyz" if c not in _TAKEN]
     for wish in (lambda name: name[:1], lambda name: name, lambda _: "".join(free)):
         for name in classes:
             if name not in letters:
-                found = next((c for c in wish(name.lower()) if c in free), None)
-                if found is not None:
-                    letters[name] = found
-                    free.remove(found)
+                letter = next((c for c in wish(name.lower()) if c in free), None)
+                if letter is not None:
+                    letters[name] = letter
+                    free.remove(letter)
     return [
         [*([str(i)] if i <= 9 else []), *([letters[name]] if name in letters else [])]
         for i, name in enumerate(classes, 1)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 
-from PIL import Image
-
-from spinal.data.images import FORMATS, MAX_PIXELS, check_pixels, describe, flatten_mode, upright
-from spinal.errors import DataError
+from spinal.data.images import read_image
 from spinal.label.store.pictures import Picture
 
 #: Up to here a file goes to the browser as it is; beyond, scaled down to `SHOWN` pixels.
@@ -33,15 +30,8 @@ def shrink(picture: Picture, side: int, quality: int = 80) -> bytes:
     Raises:
         DataError: if it cannot be decoded.
     """
-    try:
-        with Image.open(picture.path, formats=FORMATS) as opened:
-            check_pixels(opened, MAX_PIXELS)  # it may have changed since
-            opened.draft(None, (side, side))
-            opened.load()
-            image = flatten_mode(upright(opened), 3)
-        image.thumbnail((side, side))
-        packed = io.BytesIO()
-        image.save(packed, "JPEG", quality=quality)
-    except Exception as error:
-        raise DataError(describe(error, picture.path)) from error
+    image = read_image(picture.path, side)
+    image.thumbnail((side, side))
+    packed = io.BytesIO()
+    image.save(packed, "JPEG", quality=quality)
     return packed.getvalue()

@@ -56,7 +56,7 @@ class Rules:
 
     Attributes:
         host: the address that the server listens on.
-        port: and its port, which tells cookies of two servers apart.
+        port: the port that it listens on; it tells the cookies of two servers apart.
         token: what has to be shown; None on loopback, where nobody else can come in.
     """
 
@@ -119,13 +119,13 @@ class Rules:
             request.headers.get("authorization", "").removeprefix("Bearer "),
         ]
         try:
-            for text in request.headers.getlist("cookie"):
-                morsel = SimpleCookie(text).get(self.cookie)
+            for cookies in request.headers.getlist("cookie"):
+                morsel = SimpleCookie(cookies).get(self.cookie)
                 shown.append(morsel.value if morsel else "")
         except CookieError:
             pass
         token = (self.token or "").encode()
-        return any(hmac.compare_digest(each.encode(), token) for each in shown)
+        return any(hmac.compare_digest(text.encode(), token) for text in shown)
 
     def _check_body(self, headers: Headers) -> None:
         # A form of another site cannot send this type without asking first, which is not allowed.

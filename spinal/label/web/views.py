@@ -67,7 +67,7 @@ class Views:
         classes = self.project.settings.classes[: known.checked_probs.shape[1]]
         labels = {row["id"]: row for row in self.store.labelled()}
         seen = self.store.answered_as("mistake")
-        found = []
+        doubtful = []
         for image, probs in zip(known.checked.tolist(), known.checked_probs, strict=True):
             row = labels.get(image)
             if row is None or image in seen or row["label"] not in classes or row["holdout"]:
@@ -75,7 +75,7 @@ class Views:
             given = float(probs[classes.index(row["label"])])
             best = int(probs.argmax())
             if classes[best] != row["label"]:
-                found.append(
+                doubtful.append(
                     {
                         "image": image,
                         "path": row["path"],
@@ -85,7 +85,7 @@ class Views:
                         "instead_confidence": float(probs[best]),
                     }
                 )
-        return sorted(found, key=lambda each: each["confidence"] - each["instead_confidence"])
+        return sorted(doubtful, key=lambda tile: tile["confidence"] - tile["instead_confidence"])
 
     def disagreements(self) -> list[dict[str, Any]]:
         """Images that people disagree on, and what each of them said."""
@@ -100,13 +100,13 @@ class Views:
 
     def _page(self, known: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
         """From ``start`` on, ``n`` of the rows whose images nobody has said anything about."""
-        found: list[dict[str, Any]] = []
+        tiles: list[dict[str, Any]] = []
         for chunk in (rows[i : i + _CHUNK] for i in range(0, len(rows), _CHUNK)):
             open_images = self.store.unanswered(known.images[chunk].tolist())
-            found += self._tiles(known, chunk, open_images)
-            if len(found) > start + n:
+            tiles += self._tiles(known, chunk, open_images)
+            if len(tiles) > start + n:
                 break
-        return {"images": found[start : start + n], "more": len(found) > start + n}
+        return {"images": tiles[start : start + n], "more": len(tiles) > start + n}
 
     def _tiles(
         self, known: Beliefs, rows: Iterable[int], paths: dict[int, str]

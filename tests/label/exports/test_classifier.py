@@ -14,10 +14,11 @@ import torch
 
 from spinal import ActiveLearner, Pool, load_dataset
 from spinal.circuits import DGCSPN, Circuit, RandomSPN
-from spinal.encoders import Backbone, load_backbone
+from spinal.encoders import ImageEncoder, encode, load_encoder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.label.exports import standalone
-from spinal.label.exports.classifier import ExportError, ImageClassifier, restated, write_onnx
+from spinal.label.exports.classifier import ImageClassifier
+from spinal.label.exports.onnx_file import ExportError, write_onnx
 from spinal.networks import TrainSettings, build_network
 from spinal.posteriors import SPN
 
@@ -25,13 +26,13 @@ DIGITS = load_dataset("digits")
 
 
 @pytest.fixture(scope="module")
-def backbone() -> Backbone:
-    return load_backbone("pixels@8", device="cpu")
+def encoder() -> ImageEncoder:
+    return load_encoder("pixels@8", device="cpu")
 
 
 @pytest.fixture(scope="module")
-def learner(backbone: Backbone) -> ActiveLearner:
-    pool = Pool(backbone.compute(DIGITS.train_images[:150]), DIGITS.classes)
+def learner(encoder: ImageEncoder) -> ActiveLearner:
+    pool = Pool(encode(encoder, DIGITS.train_images[:150]), DIGITS.classes)
     learner = ActiveLearner(
         pool, "dense", training=TrainSettings(min_steps=60, max_steps=60), width=0.25, device="cpu"
     )
@@ -41,11 +42,11 @@ def learner(backbone: Backbone) -> ActiveLearner:
 
 
 @pytest.fixture(scope="module")
-def classifier(learner: ActiveLearner, backbone: Backbone) -> ImageClassifier:
+def classifier(learner: ActiveLearner, encoder: ImageEncoder) -> ImageClassifier:
     assert isinstance(learner.posterior, SPN)
     assert learner.posterior.circuit is not None
-    return ImageClassifier.restate(
-        learner.network, learner.posterior.circuit, DIGITS.classes, backbone
+    return ImageClassifier.from_dense_network(
+        learner.network, learner.posterior.circuit, DIGITS.classes, encoder
     )
 
 
@@ -63,7 +64,7 @@ def test_plain_operations_say_what_the_circuit_says(circuit: Circuit, far: float
     z = 3 + 2 * torch.randn(50, circuit.n_features, generator=torch.Generator().manual_seed(0))
     circuit.standardise(z)
     with torch.no_grad():
-        log_probs, log_density = standalone.SumProduct(restated(circuit))(far * z)
+        log_probs, log_density = standalone.SumProduct(circuit.to_plain_arrays())(far * z)
         torch.testing.assert_close(log_probs, circuit.log_posterior(far * z), rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(log_density, circuit.log_prob(far * z), rtol=1e-5, atol=1e-3)
 
@@ -84,7 +85,7 @@ def test_comes_back_from_its_file(
     classifier.save(tmp_path / "c.safetensors")
     again = ImageClassifier.load(tmp_path / "c.safetensors")
     assert again.classes == DIGITS.classes
-    assert again.backbone.name == "pixels@8"
+    assert again.encoder.name == "pixels@8"
     for a, b in zip(again.predict(features), classifier.predict(features), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -119,10 +120,10 @@ def test_onnx_says_the_same(tmp_path: Path, classifier: ImageClassifier, images:
     classifier.to_onnx(path, images=images)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     shown = DIGITS.test_images[:40]
-    features = classifier.backbone.compute(shown)
+    features = encode(classifier.encoder, shown)
     given = {"features": features}
     if images:
-        given = {"pixels": np.stack([classifier.backbone.prepare(image) for image in shown])}
+        given = {"pixels": np.stack([classifier.encoder.prepare(image) for image in shown])}
     probabilities, log_density = session.run(["probabilities", "log_density"], given)
     expected = classifier.predict(features)
     np.testing.assert_allclose(probabilities, expected[0], atol=1e-4)
@@ -157,23 +158,23 @@ def test_onnx_says_what_to_install(
         classifier.to_onnx(tmp_path / "c.onnx")
 
 
-def test_what_cannot_be_restated(backbone: Backbone) -> None:
+def test_what_cannot_be_exported(encoder: ImageEncoder) -> None:
     circuit = DGCSPN(n_features=128, n_classes=10)
     with pytest.raises(ExportError, match="one dense layer"):
-        ImageClassifier.restate(build_network("lenet", (8, 8, 1), 10), circuit, "ab", backbone)
-    with pytest.raises(ExportError, match="without a floor"):
-        restated(DGCSPN((4, 4), 2, weight_floor=0.0))
+        ImageClassifier.from_dense_network(
+            build_network("lenet", (8, 8, 1), 10), circuit, "ab", encoder
+        )
     with pytest.raises(ExportError, match="10 classes on 100 features, but pixels@8 has 192"):
-        ImageClassifier.restate(
-            build_network("dense", (100,), 10), circuit, DIGITS.classes, backbone
+        ImageClassifier.from_dense_network(
+            build_network("dense", (100,), 10), circuit, DIGITS.classes, encoder
         )
 
 
-def test_foreign_files_and_backbones(tmp_path: Path, classifier: ImageClassifier) -> None:
+def test_foreign_files_and_encoders(tmp_path: Path, classifier: ImageClassifier) -> None:
     path = tmp_path / "c.safetensors"
     classifier.save(path)
     with pytest.raises(SpinalError, match="other weights"):
-        ImageClassifier.load(path, load_backbone("pixels", device="cpu"))
+        ImageClassifier.load(path, load_encoder("pixels", device="cpu"))
     path.write_bytes(b"something else")
     with pytest.raises(FileFormatError, match="not a safetensors file"):
         ImageClassifier.load(path)
@@ -186,6 +187,6 @@ def test_code_is_not_run_because_a_file_names_it(
     code.write_text("raise SystemExit('it was run')")
     named = {**classifier.module.backbone, "name": f"{code}:make"}
     module = standalone.Classifier(classifier.module.tensors(), classifier.classes, named)
-    ImageClassifier(classifier.backbone, module).save(tmp_path / "c.safetensors")
-    with pytest.raises(SpinalError, match="give that backbone"):
+    ImageClassifier(classifier.encoder, module).save(tmp_path / "c.safetensors")
+    with pytest.raises(SpinalError, match="give that encoder"):
         ImageClassifier.load(tmp_path / "c.safetensors")

@@ -14,10 +14,16 @@ from typer.testing import CliRunner
 from spinal import ActiveLearner
 from spinal.commands.app import app
 from spinal.data import load_csv, load_folder
+from spinal.encoders import encode
 from spinal.errors import SpinalError
 from spinal.label.exports.classifier import ImageClassifier
-from spinal.label.exports.export import export, labels_of, load_classifier, predict
-from spinal.label.exports.formats import folder_names, labelling_configuration
+from spinal.label.exports.export import export, labels_of
+from spinal.label.exports.fitted import load_classifier
+from spinal.label.exports.folders import folder_names
+from spinal.label.exports.label_studio import labelling_configuration
+from spinal.label.exports.labels import Labels
+from spinal.label.exports.predictions import predict
+from spinal.label.exports.table import FORMATS, Format
 from spinal.label.store.project import Project, open_project
 from spinal.label.store.store import Answer
 from tests.label.files import make_images, png_that_claims
@@ -92,7 +98,7 @@ def test_class_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
         "_.._up", "_", "a_b", "a_b_", "A_B__", "_etc",
     ]  # fmt: skip
     make_images(tmp_path / "images", 3)
-    project = open_project(tmp_path / "images", classes=classes, features="pixels")
+    project = open_project(tmp_path / "images", classes=classes, encoder="pixels")
     project.scan()
     for number, label in ((1, "../../up"), (2, "..")):
         project.store.answer([Answer(label, number, label)], "ann", classes)
@@ -181,6 +187,20 @@ def test_predictions_are_told_from_labels(tmp_path: Path, modelled, to: str) -> 
         assert np.argsort(scores).tolist() == np.argsort(uncertainty)[::-1].tolist()
 
 
+def test_a_line_in_the_table_is_a_new_format(
+    tmp_path: Path, labelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(labels: Labels, path: Path) -> list[Path]:
+        path.write_text("\n".join(labels.given["label"]))
+        return [path]
+
+    monkeypatch.setitem(FORMATS, "names", Format("names.txt", write))
+    project, labels = labelled
+    (path,) = export(project, "names", tmp_path / "out.txt")
+    paths = labels_of(project).given["path"]
+    assert path.read_text().splitlines() == [labels[name] for name in paths]
+
+
 def test_what_there_is_not(tmp_path: Path, labelled) -> None:
     project, _ = labelled
     with pytest.raises(SpinalError, match="did you mean 'imagefolder'"):
@@ -239,5 +259,5 @@ def test_commands(tmp_path: Path, modelled, monkeypatch: pytest.MonkeyPatch) -> 
     written = sorted(path.name for path in Path("classifier").iterdir())
     assert written == ["classifier.onnx", "classifier.safetensors", "standalone.py"]
     classifier = ImageClassifier.load("classifier/classifier.safetensors")
-    features = classifier.backbone.compute([Image.open("more/image-0000.png")])
+    features = encode(classifier.encoder, [Image.open("more/image-0000.png")])
     assert CLASSES[classifier.predict(features)[0][0].argmax()] == expected["image-0000.png"]

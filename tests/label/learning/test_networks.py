@@ -16,16 +16,23 @@ from starlette.testclient import TestClient
 from spinal.circuits import Recipe
 from spinal.circuits.training import FitSettings
 from spinal.commands.label import _introduce
-from spinal.encoders import build_fine_tuned, load_backbone
+from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.trained import SCRATCH, SIZE
 from spinal.errors import SpinalError
-from spinal.label.exports import export
+from spinal.label.exports import fitted
 from spinal.label.exports.classifier import ImageClassifier
-from spinal.label.exports.export import export_model, load_classifier, predict
+from spinal.label.exports.export import export_model
+from spinal.label.exports.fitted import load_classifier
+from spinal.label.exports.predictions import predict
 from spinal.label.learning import rounds, worker
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.worker import Worker
-from spinal.label.store.kinds import KINDS, Kind, describe_network, parse_network
+from spinal.label.store.networks import (
+    WHOLE_NETWORKS,
+    WholeNetwork,
+    describe_network,
+    parse_network,
+)
 from spinal.label.store.project import Project, ProjectSettings, open_project
 from spinal.label.web.security import Rules
 from spinal.label.web.server import Server
@@ -50,7 +57,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Projects that train a whole network: a narrow one, briefly."""
     for name in SCRATCH:
         monkeypatch.setitem(SCRATCH, name, 0.25 * SCRATCH[name])
-    for module in (rounds, export):
+    for module in (rounds, fitted):
         monkeypatch.setattr(module, "build_fine_tuned", partial(build_fine_tuned, width=32))
     quick = TrainSettings(min_steps=60, max_steps=60, learning_rate=3e-3)
     monkeypatch.setattr(rounds, "SCRATCH", quick)
@@ -66,9 +73,9 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     make_images(tmp_path / "images", 40)
 
     def start(network: str) -> Project:
-        features = f"{tmp_path / 'own.py'}:make@16"
+        encoder = f"{tmp_path / 'own.py'}:make@16"
         project = open_project(
-            tmp_path / "images", classes=CLASSES, features=features, network=network
+            tmp_path / "images", classes=CLASSES, encoder=encoder, network=network
         )
         project.scan()
         return project
@@ -104,14 +111,14 @@ def test_from_the_first_question_to_the_exported_classifier(
     out = tmp_path / "out"
     out.mkdir()
     load_classifier(project).save(out / "classifier.safetensors")
-    backbone = None
+    encoder = None
     if network == "fine-tuned":  # its code is the user's, and not run because a file names it
-        with pytest.raises(SpinalError, match="give that backbone"):
+        with pytest.raises(SpinalError, match="give that encoder"):
             ImageClassifier.load(out / "classifier.safetensors")
-        backbone = load_backbone(f"{project.settings.features}={out / 'trunk.safetensors'}")
-    again = ImageClassifier.load(out / "classifier.safetensors", backbone)
-    pixels = np.stack([again.backbone.prepare(Image.open(path)) for path in paths[:5]])
-    np.testing.assert_allclose(again.predict(again.backbone.embed(pixels))[0], found[:5], atol=1e-4)
+        encoder = load_encoder(f"{project.settings.encoder}={out / 'trunk.safetensors'}")
+    again = ImageClassifier.load(out / "classifier.safetensors", encoder)
+    pixels = np.stack([again.encoder.prepare(Image.open(path)) for path in paths[:5]])
+    np.testing.assert_allclose(again.predict(again.encoder.embed(pixels))[0], found[:5], atol=1e-4)
     if network == "lenet@16":  # ONNX takes its time, and is the same for all
         export_model(project, out)
         assert {path.name for path in out.iterdir()} == {
@@ -129,7 +136,7 @@ def test_from_the_first_question_to_the_exported_classifier(
 
 
 def test_a_round_looks_at_some_of_many_images(begin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "lenet", Kind(labels=100, candidates=7, size=16))
+    monkeypatch.setitem(WHOLE_NETWORKS, "lenet", WholeNetwork(labels=100, candidates=7, size=16))
     project = begin("lenet")
     busy = Worker(project, lambda _: None)
     work(busy)
@@ -144,20 +151,20 @@ def test_a_round_looks_at_some_of_many_images(begin: Any, monkeypatch: pytest.Mo
     project.close()
 
 
-def test_fine_tuning_starts_from_the_backbone_and_leaves_it_alone(tmp_path: Path) -> None:
+def test_fine_tuning_starts_from_the_encoder_and_leaves_it_alone(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
-    backbone = load_backbone(f"{tmp_path / 'own.py'}:make@16", device="cpu")
-    before = backbone.fingerprint
-    network = build_fine_tuned(backbone, 3).eval()
+    encoder = load_encoder(f"{tmp_path / 'own.py'}:make@16", device="cpu")
+    before = encoder.fingerprint
+    network = build_fine_tuned(encoder, 3).eval()
     pixels = np.random.default_rng(0).integers(0, 256, (4, 16, 16, 3), np.uint8)
     inside = network.body[1](network.body[0](network.to_input(pixels)))
-    np.testing.assert_allclose(inside.detach(), backbone.embed(pixels), atol=1e-5)
+    np.testing.assert_allclose(inside.detach(), encoder.embed(pixels), atol=1e-5)
     for parameter in network.parameters():
         assert parameter.requires_grad
         parameter.data.zero_()
-    assert backbone._fingerprint(backbone.source) == before
+    assert encoder._fingerprint(encoder.source) == before
     with pytest.raises(NetworkError, match="pixels@8 has no weights"):
-        build_fine_tuned(load_backbone("pixels@8", device="cpu"), 3)
+        build_fine_tuned(load_encoder("pixels@8", device="cpu"), 3)
 
 
 def test_too_few_labels_are_warned_of(begin: Any) -> None:
@@ -185,7 +192,7 @@ def test_too_few_labels_are_warned_of(begin: Any) -> None:
 def test_networks_by_name() -> None:
     assert parse_network("dense")[1] is None
     assert parse_network("vgg")[2] == SIZE
-    assert set(SCRATCH) == {name for name, kind in KINDS.items() if kind.size}
+    assert set(SCRATCH) == {name for name, whole in WHOLE_NETWORKS.items() if whole.size}
     assert describe_network("fine-tuned", "timm:resnet18") == "timm:resnet18, fine-tuned"
     for wrong in ("lenett", "dense@32", "fine-tuned@64", "lenet@", "lenet@4", "lenet@x", ""):
         with pytest.raises(SpinalError, match=r"network|size"):

@@ -82,7 +82,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fast")
 def test_a_fit_learns_without_the_test_answers() -> None:
     now = snapshot(labelled=60)
-    settings = ProjectSettings(CLASSES, features="pixels")
+    settings = ProjectSettings(CLASSES, encoder="pixels")
     found = fit(now, settings, round=1, n=8)
     assert (found.trained_on, found.tested_on) == (51, 9)
     assert found.correct >= 8
@@ -249,6 +249,6 @@ def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
     supervisor.start()
     try:
         eventually(lambda: supervisor.status["state"] == "crashed")
-        assert supervisor.status["message"].startswith("no backbone 'pixel': did you mean 'pixels'")
+        assert supervisor.status["message"].startswith("no encoder 'pixel': did you mean 'pixels'")
     finally:
         supervisor.stop()

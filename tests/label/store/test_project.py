@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from spinal.data import images
 from spinal.errors import DataError, FileFormatError, SpinalError
-from spinal.label.store import pictures
 from spinal.label.store.pictures import inspect
 from spinal.label.store.project import find_images, open_project
-from spinal.label.web.pictures import show, shrink
 from tests.label.files import make_images, png_that_claims
 
 
@@ -151,27 +150,9 @@ def test_what_is_no_image_or_lies_about_its_size_is_refused_undecoded(
 
 
 def test_files_too_large_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "MAX_BYTES", 100)
+    monkeypatch.setattr(images, "MAX_BYTES", 100)
     with pytest.raises(DataError, match="more than 100"):
         inspect(folder, "image-0000.png")
-
-
-def test_small_files_are_shown_as_they_are_and_large_ones_scaled(folder: Path) -> None:
-    small = inspect(folder, "image-0000.png")
-    assert show(small) == ((folder / "image-0000.png").read_bytes(), "image/png")
-    Image.new("RGB", (3000, 2000), "teal").save(folder / "large.jpg")
-    content, kind = show(inspect(folder, "large.jpg"))
-    assert kind == "image/jpeg"
-    (folder / "copy.jpg").write_bytes(content)
-    copy = inspect(folder, "copy.jpg")
-    assert (copy.width, copy.height) == (1600, 1067)
-
-
-def test_a_truncated_image_is_an_error_of_ours(folder: Path) -> None:
-    whole = (folder / "image-0000.png").read_bytes()
-    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="truncated"):
-        shrink(inspect(folder, "cut.png"), 16)
 
 
 def test_no_image_libraries_of_the_worker_are_loaded_by_the_page() -> None:

@@ -18,8 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from spinal.commands.app import app
-from spinal.encoders import load_backbone
-from spinal.label.exports.formats import choice, labelling_configuration
+from spinal.encoders import load_encoder
+from spinal.label.exports.label_studio import choice, labelling_configuration
 from spinal.label.studio.api import StudioAPI, StudioError
 from spinal.label.studio.studio import SAMPLING, Studio
 from tests.label.files import make_images
@@ -123,11 +123,11 @@ def test_label_studio_asks_what_spinal_would_ask(url: str, tmp_path: Path) -> No
     api = StudioAPI(url, TOKEN)
     person = Person(api, tmp_path / "images")
     said: list[str] = []
-    backbone = load_backbone("pixels@4", device="cpu")
+    encoder = load_encoder("pixels@4", device="cpu")
 
     def begin() -> Studio:
         return Studio(
-            api, person.project, backbone, tmp_path / "kept", ahead=20, batch=9, say=said.append
+            api, person.project, encoder, tmp_path / "kept", ahead=20, batch=9, say=said.append
         )
 
     studio = begin()

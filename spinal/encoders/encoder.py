@@ -1,0 +1,62 @@
+"""What an encoder is, whatever it encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinal.errors import SpinalError
+
+#: Items that are embedded at a time.
+BATCH = 32
+
+
+class EncoderError(SpinalError, ValueError):
+    """An encoder that does not exist, lacks a package or weights, or gives no vectors."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns items (images, texts) into vectors of D numbers.
+
+    Two encoders with the same name and fingerprint must give the same vectors: vectors on disk are
+    found by fingerprint and content.
+
+    Attributes:
+        name: what `load_encoder` makes it from.
+        fingerprint: a short text that differs wherever vectors may differ: of settings, weights
+            and code.
+        width: D.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
+
+    def prepare(self, item: Any) -> Any:
+        """Turn one item, or the content of its file as bytes, into what `embed` takes.
+
+        It is called from several threads.
+
+        Raises:
+            DataError: if the item cannot be used, with the reason.
+        """
+
+    def embed(self, prepared: Sequence[Any]) -> NDArray[np.float32]:
+        """The vectors ``[N, D]`` of N prepared items."""
+
+
+def encode(encoder: Encoder, items: Sequence[Any] | NDArray) -> NDArray[np.float32]:
+    """The vectors ``[N, D]`` of N items, computed in batches and kept nowhere."""
+    parts = [np.empty((0, encoder.width), np.float32)]
+    for start in range(0, len(items), BATCH):
+        parts.append(encoder.embed([encoder.prepare(x) for x in items[start : start + BATCH]]))
+    return np.concatenate(parts)

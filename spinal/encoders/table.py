@@ -1,0 +1,87 @@
+"""Encoders by name. To add one, write a file with a function that loads it, and add a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from spinal.encoders import efficientnet, own, pixels, timm_models, trained
+from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.encoders.naming import EncoderName, parse_name
+from spinal.errors import suggestion
+
+DEFAULT = efficientnet.NAME
+
+#: What loads an encoder, by its name without size and weights; with a colon at the end, all names
+#: that begin so.
+ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
+    DEFAULT: efficientnet.load,
+    "pixels": pixels.load,
+    "timm:": timm_models.load,
+}
+
+
+def encoder_names() -> list[str]:
+    """The names that `load_encoder` knows; capitals stand for many more."""
+    names = [f"{name}MODEL" if name.endswith(":") else name for name in ENCODERS]
+    return [*names, "FILE.py:FACTORY"]
+
+
+def is_encoder(name: str) -> bool:
+    """Whether this is the name of an encoder; it may still lack a package or a file."""
+    return _find(parse_name(name)) is not None
+
+
+def is_own_code(name: str) -> bool:
+    """Whether loading this encoder runs a Python file that the user names."""
+    return _find(parse_name(name)) is own.load
+
+
+def load_encoder(
+    name: str = DEFAULT,
+    weights: str | Path | None = None,
+    device: str = "auto",
+    *,
+    size: int | None = None,
+) -> Encoder:
+    """Load an encoder by its name.
+
+    | ``efficientnet-lite0``  ImageNet, 1,280 features, from packages: works offline
+    | ``timm:MODEL``          any model of timm, such as ``timm:resnet18``
+    | ``FILE.py:FACTORY``     your own: ``FACTORY()`` in that file makes an `nn.Module` that maps
+    |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``
+    | ``pixels``              the image itself at 16 px: no network, for trying things out
+
+    ``NAME@128`` is the same as ``size=128``: EfficientNet-Lite0 is three times as fast with it, and
+    a little less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So a name can say all,
+    in a protocol or a project, too: ``net.py:make@128=net.safetensors``. The weights of a network
+    that was fine-tuned, or trained from scratch, by `spinal label` are named in the same way:
+    ``efficientnet-lite0=trunk.safetensors``, ``lenet=trunk.safetensors``.
+
+    Args:
+        name: as above.
+        weights: a safetensors file: for ``timm:`` (whose own are used without) and for your own,
+            the ``state_dict`` of the module; for all, what `ImageEncoder.save_weights` wrote.
+        device: ``auto`` takes an accelerator if there is one.
+        size: side in pixels to which images are scaled; by default, what the network was made for.
+
+    Raises:
+        EncoderError: if there is none of that name, or a package or file is missing: it says
+            which, and what to do.
+    """
+    parsed = parse_name(name)
+    path = parsed.weights if weights is None else Path(weights).expanduser()
+    parsed = replace(parsed, size=size or parsed.size, weights=path, device=device)
+    load = _find(parsed)
+    if load is None:
+        raise EncoderError(f"no encoder {name!r}: {suggestion(parsed.plain, encoder_names())}")
+    return load(parsed)
+
+
+def _find(name: EncoderName) -> Callable[[EncoderName], Encoder] | None:
+    """What loads the encoder of that name; None if there is none."""
+    family, colon, _ = name.plain.partition(":")
+    if name.plain in trained.SCRATCH and name.weights is not None:
+        return trained.load
+    return ENCODERS.get(family + colon, own.load if colon else None)

@@ -1,0 +1,32 @@
+"""One CSV table of labels and predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spinal.files import replacing
+from spinal.label.exports.labels import Labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write(labels: Labels, path: Path) -> list[Path]:
+    """One table: the labels, then the images that have only a prediction."""
+    import pandas as pd  # slow to import: the table of formats does not wait for it
+
+    table = labels.given
+    if labels.predicted is not None:
+        table = pd.concat([table, labels.predicted]).reindex(
+            columns=[*table.columns, *labels.predicted.columns.drop("path")]
+        )
+        table["round"] = table["round"].astype("Int64")
+    write_table(table, path)
+    return [path]
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a CSV file; numbers with six digits."""
+    with replacing(path) as partial:
+        table.to_csv(partial, index=False, float_format="%.6g", encoding="utf-8")

@@ -1,0 +1,70 @@
+"""Tasks for Label Studio, with annotations and predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+from spinal.files import write_text
+from spinal.label.exports.labels import Labels, write_json
+
+#: Names of the control and of the image in Label Studio's configuration.
+CONTROL, SHOWN = "label", "image"
+
+
+def write(labels: Labels, path: Path) -> list[Path]:
+    """Tasks for Label Studio's import, and the labelling configuration that goes with them.
+
+    Images are named as it serves local files: LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT has to be
+    their folder.
+    """
+    tasks = [
+        {
+            "data": _task_data(str(row.path)),
+            "annotations": [{"result": choice(str(row.label)), "lead_time": 0}],
+        }
+        for row in labels.given.itertuples()
+    ]
+    if labels.predicted is not None:
+        for row in labels.predicted.to_dict("records"):
+            data = _task_data(row["path"])
+            data |= {"uncertainty": row["uncertainty"], "confidence": row["confidence"]}
+            prediction = {
+                "model_version": "spinal",
+                "result": choice(row["predicted"]),
+                "score": certainty(row["uncertainty"], len(labels.classes)),
+            }
+            tasks.append({"data": data, "predictions": [prediction]})
+    configuration = path.with_suffix(".xml")
+    write_text(configuration, labelling_configuration(labels.classes))
+    write_json(path, tasks)
+    return [path, configuration]
+
+
+def _task_data(path: str) -> dict[str, Any]:
+    return {SHOWN: f"/data/local-files/?d={quote(path)}", "path": path}
+
+
+def choice(label: str, control: str = CONTROL, shown: str = SHOWN) -> list[dict[str, Any]]:
+    """A class as the ``result`` of an annotation or a prediction in Label Studio."""
+    value = {"choices": [label]}
+    return [{"from_name": control, "to_name": shown, "type": "choices", "value": value}]
+
+
+def certainty(uncertainty: float, n_classes: int) -> float:
+    """An entropy in nats as a score from 0 to 1: Label Studio asks for the lowest first."""
+    return min(max(1 - uncertainty / math.log(n_classes), 0.0), 1.0)
+
+
+def labelling_configuration(classes: Sequence[str]) -> str:
+    """Label Studio's configuration: an image, and a choice of one class."""
+    choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in classes)
+    return (
+        f'<View>\n  <Image name="{SHOWN}" value="${SHOWN}"/>\n'
+        f'  <Choices name="{CONTROL}" toName="{SHOWN}" choice="single">\n{choices}'
+        "  </Choices>\n</View>\n"
+    )

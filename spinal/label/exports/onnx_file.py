@@ -1,0 +1,68 @@
+"""ONNX files of modules, checked by a run of them."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from spinal.errors import SpinalError
+
+#: How far probabilities may be from those of the learner, or of another runtime.
+TOLERANCE = 1e-4
+
+
+class ExportError(SpinalError):
+    """A classifier that cannot be put into the wanted form, or would not say the same in it."""
+
+
+def write_onnx(
+    module: nn.Module, sample: Tensor, name: str, path: Path, notes: dict[str, str]
+) -> None:
+    """Export a module with one input, whose first dimension is free, and compare the outputs."""
+    try:
+        import onnx
+        import onnxruntime
+        import onnxscript  # noqa: F401  torch.onnx needs it
+    except ImportError as error:
+        raise ExportError(
+            f"ONNX needs more packages: pip install 'spinal[onnx]' ({error})"
+        ) from error
+    # It says for each operator of torchvision that it cannot be exported without torchvision.
+    logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+    module = module.cpu().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about its own future
+        program = torch.onnx.export(
+            module, (sample,), dynamo=True, verbose=False, input_names=[name],
+            output_names=["probabilities", "log_density"],
+            dynamic_shapes=({0: torch.export.Dim("N")},),
+        )  # fmt: skip
+    assert program is not None
+    model = program.model_proto
+    onnx.helper.set_model_props(model, notes)
+    path.write_bytes(model.SerializeToString())
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for part in (sample, sample[:1]):
+        with torch.inference_mode():
+            expected = module(part)[0].numpy()
+        outputs = session.run(["probabilities"], {name: part.numpy()})[0]
+        check_equal(outputs, expected, "PyTorch")
+
+
+def check_equal(computed: NDArray, expected: NDArray, whose: str) -> None:
+    """Refuse probabilities that differ from those of ``whose``.
+
+    Raises:
+        ExportError: with the largest difference.
+    """
+    difference = float(np.abs(computed - expected).max())
+    if not difference <= TOLERANCE:
+        raise ExportError(
+            f"the exported classifier differs from {whose} by {difference:.2g} in a probability"
+        )

@@ -1,0 +1,103 @@
+"""What the newest model of a project says about images."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from spinal.data import Skipped
+from spinal.encoders import FeatureCache
+from spinal.errors import DataError
+from spinal.label.exports.fitted import load_classifier
+from spinal.label.store.project import Project, find_images
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What the model says about N images that could be read.
+
+    Attributes:
+        paths: the images.
+        classes: names of the C classes.
+        probabilities: ``[N, C]``.
+        log_density: how usual each image is, ``[N]``.
+        skipped: images that could not be read.
+    """
+
+    paths: list[Path]
+    classes: tuple[str, ...]
+    probabilities: NDArray[np.float32]
+    log_density: NDArray[np.float32]
+    skipped: list[Skipped]
+
+    def table(self, names: Sequence[str]) -> pd.DataFrame:
+        """A row for each image, under the given names: class, confidence, entropy and the rest."""
+        p = self.probabilities
+        uncertainty = -(p * np.log(np.maximum(p, 1e-30))).sum(1)  # entropy, in nats
+        columns = {
+            "path": list(names),
+            "predicted": [self.classes[i] for i in p.argmax(1)],
+            "confidence": p.max(1),
+            "uncertainty": uncertainty,
+            "log_density": self.log_density,
+        }
+        columns |= {f"p({name})": p[:, i] for i, name in enumerate(self.classes)}
+        return pd.DataFrame(columns)
+
+
+def predict(
+    project: Project, paths: Sequence[Path], on_progress: Progress | None = None
+) -> Predictions:
+    """Predict image files, of the project or not.
+
+    Their features are kept in the project, unless the next fit would make them worthless.
+    """
+    classifier = load_classifier(project)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary) if classifier.has_own_trunk else project.features_folder
+        cache = FeatureCache(place, classifier.encoder)
+        try:
+            skipped = cache.compute(paths, on_progress)
+            points, there = cache.points(paths)
+            probabilities, log_density = classifier.predict(points)
+        finally:
+            cache.close()
+    read = [path for path, known in zip(paths, there, strict=True) if known]
+    return Predictions(read, classifier.classes, probabilities, log_density, skipped)
+
+
+def predict_rest(project: Project, on_progress: Progress | None = None) -> pd.DataFrame:
+    """The table of predictions for all images of a project that have no agreed label, by name."""
+    paths: dict[Path, str] = {}
+    for row in project.store.images():
+        if row["label"] is None and row["problem"] is None:
+            try:
+                paths[project.path(row["path"])] = row["path"]
+            except DataError:  # gone, or a link that leads out: the next scan will note it
+                continue
+    predictions = predict(project, list(paths), on_progress)
+    return predictions.table([paths[path] for path in predictions.paths])
+
+
+def images_in(places: Iterable[Path]) -> list[Path]:
+    """Image files: those that are named, and all in the folders that are."""
+    paths: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            inside = [place / name for name in find_images(place)]
+            if not inside:
+                raise DataError(f"{place}: no images in it")
+            paths += inside
+        elif place.is_file():
+            paths.append(place)
+        else:
+            raise DataError(f"{place}: no such file or folder")
+    return paths

@@ -1,0 +1,30 @@
+"""Formats by name. To add one, write a file with a function `write`, and add a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from spinal.label.exports import coco, csv_table, folders, label_studio
+from spinal.label.exports.labels import Labels
+
+
+class Format(NamedTuple):
+    """A form to write labels in.
+
+    Attributes:
+        default: the file or folder to write, unless another is named.
+        write: writes labels to it, whole or not at all, and returns what was written.
+    """
+
+    default: str
+    write: Callable[[Labels, Path], list[Path]]
+
+
+FORMATS: dict[str, Format] = {
+    "csv": Format("labels.csv", csv_table.write),
+    "imagefolder": Format("labelled", folders.write),
+    "coco": Format("labels.coco.json", coco.write),
+    "label-studio": Format("label-studio.json", label_studio.write),
+}

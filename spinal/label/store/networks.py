@@ -1,0 +1,77 @@
+"""What a project trains, by name: a dense layer on features, or a whole network on the images.
+
+| ``dense``       one layer, on features that stay as they are: quick, and best from few labels
+| ``fine-tuned``  the network behind the features, trained on, with such a layer on top
+| ``lenet``       small, from scratch on the images at 32 px; ``lenet@64``: at 64 px
+| ``vgg``         deeper, from scratch, a quarter of the paper's width: without a GPU, slow enough
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spinal.errors import SpinalError, suggestion
+
+
+@dataclass(frozen=True)
+class WholeNetwork:
+    """A network that is trained on the images themselves.
+
+    Attributes:
+        labels: how many labels of each class make it worth trying; with fewer, the page warns.
+        candidates: how many unlabelled images a round looks at, drawn anew each time: all of them
+            go through the network.
+        size: side in pixels of the images that it sees; 0: that of the encoder.
+    """
+
+    labels: int
+    candidates: int
+    size: int = 0
+
+
+#: By name. With 1,000 labels a VGG from scratch gets half of CIFAR-10
+#: right, a dense layer on pretrained features four fifths, and more than half with 50 labels.
+WHOLE_NETWORKS = {
+    "fine-tuned": WholeNetwork(labels=30, candidates=1000),
+    "lenet": WholeNetwork(labels=100, candidates=5000, size=32),
+    "vgg": WholeNetwork(labels=200, candidates=5000, size=32),
+}
+
+
+def parse_network(name: str) -> tuple[str, WholeNetwork | None, int]:
+    """The name without the size, the whole network (None for ``dense``), the size of its images.
+
+    Raises:
+        SpinalError: if there is no such network.
+    """
+    plain, at, size = name.partition("@")
+    whole = WHOLE_NETWORKS.get(plain)
+    if (whole is None and plain != "dense") or (at and not (whole and whole.size)):
+        raise SpinalError(f"no network {name!r}: {suggestion(plain, ['dense', *WHOLE_NETWORKS])}")
+    if at and not (size.isdecimal() and 8 <= int(size) <= 512):
+        raise SpinalError(f"{name!r}: give a size from 8 to 512 pixels, such as {plain}@64")
+    return plain, whole, int(size) if at else whole.size if whole else 0
+
+
+def describe_network(network: str, encoder: str) -> str:
+    """What is in use, for people."""
+    plain, whole, size = parse_network(network)
+    if whole is None:
+        return f"a dense layer on features by {encoder}"
+    if plain == "fine-tuned":
+        return f"{encoder}, fine-tuned"
+    return f"{plain}, from scratch, on images of {size} px"
+
+
+def warn_of_few_labels(network: str, n_classes: int, labels: int) -> str | None:
+    """A warning, if there are too few labels for a whole network; None if there are enough."""
+    plain, whole, _ = parse_network(network)
+    if whole is None or labels >= whole.labels * n_classes:
+        return None
+    how = "is fine-tuned" if plain == "fine-tuned" else "learns from scratch"
+    what = "the network behind the features" if plain == "fine-tuned" else plain
+    enough = whole.labels * n_classes
+    return (
+        f"{what} {how}: too few labels for that ({labels}; some {enough} would do). "
+        "A dense layer on pretrained features does better until then: --network dense"
+    )
