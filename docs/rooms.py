@@ -41,19 +41,20 @@ class Room:
 
 #: From top to bottom: a room imports only from those above it.
 ROOMS = (
-    Room(FOUNDATIONS, "errors, settings and files, which every room may import",
-         ("errors", "files", "settings", "threads"), imports=()),
+    Room(FOUNDATIONS, "errors, settings, files; which every room may import",
+         ("errors", "files", "methods", "probabilities", "settings", "threads"), imports=()),
     Room("circuits", "sum-product networks", imports=()),
     Room("estimators", "the SPN as a scikit-learn estimator"),
     Room("data", "datasets, folders, splits, the pool of points"),
     Room("networks", "features(x) and head(z), and how they are trained"),
-    Room("encoders", "images as vectors, kept on disk", ("encoders", "pretrained")),
+    Room("encoders", "images or texts as vectors, kept on disk"),
     Room("posteriors", "p(y | x, labelled data), by whatever means"),
     Room("acquisition", "from arrays to a batch; never sees a model", imports=()),
-    Room("learner", "ask, tell, fit, predict; the methods by name", ("learner", "methods")),
+    Room("learner", "ask, tell, fit, predict: everything above meets here"),
     Room("runs", "what a run is on disk; no torch", torch=False),
     Room("experiments", "protocols, the grid of runs, engines, tuning"),
-    Room("report", "tables, figures and a page of runs; no torch", imports=("runs",), torch=False),
+    Room("report", "tables, figures and a page of runs; no torch", imports=("data", "runs"),
+         torch=False),
     Room("label", "a person as the oracle: store, page, exports"),
     Room("commands", "the command line", ("commands", "__main__")),
 )  # fmt: skip

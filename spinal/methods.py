@@ -12,12 +12,14 @@ class Method:
     """What a name stands for.
 
     Attributes:
+        title: what people call it.
         posterior: a name from `spinal.posteriors.POSTERIORS`: what assesses points, and predicts.
         acquisition: the acquisition function by default.
         choices: others that make sense; with one alone, there is nothing to choose.
         summary: a line for the manual.
     """
 
+    title: str
     posterior: str
     acquisition: str
     choices: tuple[str, ...]
@@ -29,44 +31,80 @@ _OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald", "acs
 
 METHODS: dict[str, Method] = {
     "spn-cnn": Method(
-        "spn", "margin",
+        "SPN-CNN",
+        "spn",
+        "margin",
         (*_UNCERTAINTY, "weighted-max-entropy", "weighted-variation-ratio", "bald", "power-bald"),
         "an SPN on the network's features assesses and predicts (the paper's method)",
     ),
     "spn-batchbald": Method(
-        "spn", "batchbald", ("batchbald",), "BatchBALD on samples of the SPN, by dropping features"
+        "SPN-BatchBALD",
+        "spn",
+        "batchbald",
+        ("batchbald",),
+        "BatchBALD on samples of the SPN, by dropping features",
     ),
     "spn-variance": Method(
-        "spn", "power-variance-bald", ("power-variance-bald", "variance-bald"),
+        "SPN variance",
+        "spn",
+        "power-variance-bald",
+        ("power-variance-bald", "variance-bald"),
         "BALD by the SPN's closed-form dropout variance, a batch kept diverse by chance",
     ),
     "mc-dropout": Method(
-        "mc-dropout", "margin", (*_UNCERTAINTY, *_OVER_SAMPLES),
+        "MC Dropout",
+        "mc-dropout",
+        "margin",
+        (*_UNCERTAINTY, *_OVER_SAMPLES),
         "the network with its dropout left on, K = 100 times",
     ),
-    "batchbald": Method("mc-dropout", "batchbald", ("batchbald",), "BatchBALD on MC Dropout"),
+    "batchbald": Method(
+        "BatchBALD", "mc-dropout", "batchbald", ("batchbald",), "BatchBALD on MC Dropout"
+    ),
     "ensemble": Method(
-        "ensemble", "margin", (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
+        "Ensemble",
+        "ensemble",
+        "margin",
+        (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
         "five networks, trained from different seeds",
     ),
     "bayesian-batch": Method(
-        "neural-linear", "acs-fw", ("acs-fw",),
+        "Bayesian Batch",
+        "neural-linear",
+        "acs-fw",
+        ("acs-fw",),
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
     "deterministic": Method(
-        "deterministic", "margin", _UNCERTAINTY, "the network's own softmax outputs"
+        "Deterministic",
+        "deterministic",
+        "margin",
+        _UNCERTAINTY,
+        "the network's own softmax outputs",
     ),
     "badge": Method(
-        "deterministic", "badge", ("badge",), "diverse gradients of the last layer (k-means++)"
+        "BADGE",
+        "deterministic",
+        "badge",
+        ("badge",),
+        "diverse gradients of the last layer (k-means++)",
     ),
     "k-center": Method(
-        "deterministic", "k-center", ("k-center",), "a core-set: cover the features of the pool"
+        "k-center",
+        "deterministic",
+        "k-center",
+        ("k-center",),
+        "a core-set: cover the features of the pool",
     ),
     "typiclust": Method(
-        "deterministic", "typiclust", ("typiclust",), "the most typical point of each cluster"
+        "TypiClust",
+        "deterministic",
+        "typiclust",
+        ("typiclust",),
+        "the most typical point of each cluster",
     ),
-    "random": Method("deterministic", "random", ("random",), "points picked blindly"),
-}  # fmt: skip
+    "random": Method("Random", "deterministic", "random", ("random",), "points picked blindly"),
+}
 
 
 def find_method(name: str) -> Method:

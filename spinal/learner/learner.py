@@ -287,7 +287,7 @@ class ActiveLearner:
         with replacing_folder(Path(folder)) as partial:
             storage.write(partial, saved, self.pool)
             if self.rounds:
-                networks.save(self.network, partial / "network.safetensors")
+                networks.save(self.network, partial / storage.NETWORK)
                 self.posterior.save(partial)
 
     @classmethod
@@ -317,7 +317,8 @@ class ActiveLearner:
             FileFormatError: if the folder holds no learner, or a damaged one.
         """
         folder = existing_folder(Path(folder))
-        saved = storage.read(folder, pool)
+        saved = storage.read(folder)
+        storage.read_labels(folder, pool)
         settings = saved.settings
         learner = cls(
             pool,
@@ -334,7 +335,7 @@ class ActiveLearner:
         )
         learner.rounds = saved.rounds
         if learner.rounds:
-            networks.load_weights(learner.network, folder / "network.safetensors")
+            networks.load_weights(learner.network, folder / storage.NETWORK)
             learner.network.to(learner.device)
             learner.posterior.load(folder)
             learner._cache = FeatureCache(learner.network, pool.points)

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spinal import networks
 from spinal.acquisition import Acquisition, describe_acquisition
 from spinal.data import Pool
 from spinal.errors import DataError, FileFormatError, LabelError, SpinalError
 from spinal.files import read_arrays, verify_checksums, write_arrays, write_text
 from spinal.learner.settings import LearnerSettings
 from spinal.networks import Network
-from spinal.posteriors import Posterior, describe_posterior
+from spinal.posteriors import Posterior, describe_posterior, make_posterior
 from spinal.settings import from_mapping, to_mapping
+
+NETWORK = "network.safetensors"
 
 _FORMAT = "spinal.learner/2"
 
@@ -72,8 +75,8 @@ def write(folder: Path, saved: SavedLearner, pool: Pool) -> None:
     write_text(folder / "learner.json", json.dumps(values, indent=2))
 
 
-def read(folder: Path, pool: Pool) -> SavedLearner:
-    """Read ``learner.json``, and fill in what ``pool.npz`` knows of the labels.
+def read(folder: Path) -> SavedLearner:
+    """Read ``learner.json``, after all files of the folder were checked for damage.
 
     Raises:
         FileFormatError: if the folder holds no learner, or a damaged one.
@@ -88,12 +91,53 @@ def read(folder: Path, pool: Pool) -> SavedLearner:
             f"{folder}: a learner of another version of spinal ({version}): make it anew"
         )
     verify_checksums(folder)
-    saved = from_mapping(SavedLearner, values, str(folder / "learner.json"))
+    return from_mapping(SavedLearner, values, str(folder / "learner.json"))
+
+
+def read_labels(folder: Path, pool: Pool) -> None:
+    """Fill in what ``pool.npz`` knows of the labels of a pool.
+
+    Raises:
+        FileFormatError: if it is damaged, or was written for other points or classes.
+    """
     try:
         pool.load_state_dict(read_arrays(folder / "pool.npz", pool.state_dict()))
     except (DataError, LabelError) as error:
         raise FileFormatError(f"{folder}: its labels do not fit the pool ({error})") from error
-    return saved
+
+
+def is_fitted(folder: Path) -> bool:
+    """Whether a fitted learner was saved in a folder."""
+    return (folder / NETWORK).is_file()
+
+
+def load_network(folder: Path, network: Network | None = None) -> Network:
+    """The trained network of a saved learner, without its pool.
+
+    Args:
+        folder: where the learner was saved.
+        network: one of the same structure to be filled, if it was not built by name.
+
+    Raises:
+        FileFormatError: if the file is missing or damaged, or the network is of another structure.
+    """
+    if network is None:
+        return networks.load(folder / NETWORK)
+    networks.load_weights(network, folder / NETWORK)
+    return network.eval()
+
+
+def load_posterior(folder: Path) -> Posterior:
+    """The fitted posterior of a saved learner, without its pool.
+
+    Raises:
+        FileFormatError: if the folder holds no learner, or a damaged one.
+        SpinalError: if the posterior was of a class of the user's own.
+    """
+    described = given_or_saved(None, read(folder).posterior, "posterior", folder)
+    posterior = make_posterior(described[0], **described[1])
+    posterior.load(folder)
+    return posterior
 
 
 def given_or_saved(given: Any, described: Described, what: str, folder: Path) -> Any:

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-BASELINE = "random"
+from spinal.methods import METHODS
 
-#: For each method of `spinal.methods`, in the order of that table: what people call it, and the
-#: acquisition function that it takes by default. Here because a report does not load models.
-METHODS = {
-    "spn-cnn": ("SPN-CNN", "max-entropy"),
-    "spn-batchbald": ("SPN-BatchBALD", "batchbald"),
-    "spn-variance": ("SPN variance", "power-variance-bald"),
-    "mc-dropout": ("MC Dropout", "max-entropy"),
-    "batchbald": ("BatchBALD", "batchbald"),
-    "ensemble": ("Ensemble", "max-entropy"),
-    "bayesian-batch": ("Bayesian Batch", "acs-fw"),
-    "deterministic": ("Deterministic", "max-entropy"),
-    "badge": ("BADGE", "badge"),
-    "k-center": ("k-center", "k-center"),
-    "typiclust": ("TypiClust", "typiclust"),
-    "random": ("Random", "random"),
-}
+BASELINE = "random"
 
 
 def split_name(run_name: str) -> tuple[str, str]:
@@ -32,13 +17,13 @@ def split_name(run_name: str) -> tuple[str, str]:
 def is_default(run_name: str) -> bool:
     """Whether the acquisition function is the one that the method takes by itself."""
     method, acquisition = split_name(run_name)
-    return not acquisition or method not in METHODS or acquisition == METHODS[method][1]
+    return not acquisition or method not in METHODS or acquisition == METHODS[method].acquisition
 
 
 def title(run_name: str) -> str:
     """For people: ``SPN-CNN``, or ``SPN-CNN, margin`` where it is not the method's own choice."""
     method, acquisition = split_name(run_name)
-    name = METHODS[method][0] if method in METHODS else method
+    name = METHODS[method].title if method in METHODS else method
     return name if is_default(run_name) else f"{name}, {acquisition.replace('-', ' ')}"
 
 

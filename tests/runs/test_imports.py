@@ -7,14 +7,11 @@ import sys
 
 import pytest
 
-from spinal.methods import METHODS
-from spinal.report import names
-
 _SCRIPT = """
 import pkgutil, sys, {room}
 for module in pkgutil.walk_packages({room}.__path__, "{room}."):
     __import__(module.name)
-heavy = ("torch", "spinal.learner", "spinal.methods", "spinal.experiments")
+heavy = ("torch", "spinal.learner", "spinal.experiments")
 print(sorted(set(heavy) & set(sys.modules)))
 """
 
@@ -24,9 +21,3 @@ def test_no_module_loads_a_model(room: str) -> None:
     command = [sys.executable, "-c", _SCRIPT.format(room=room)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
-
-
-def test_the_report_knows_every_method_in_the_same_order() -> None:
-    defaults = {name: acquisition for name, (_, acquisition) in names.METHODS.items()}
-    assert list(defaults) == list(METHODS)
-    assert defaults == {name: method.acquisition for name, method in METHODS.items()}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from spinal import networks
 from spinal.circuits import Circuit
 from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.images import require_images
@@ -13,7 +11,8 @@ from spinal.errors import FileFormatError, SpinalError
 from spinal.label.exports.classifier import ImageClassifier
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project
-from spinal.networks import Network, NetworkError
+from spinal.learner import storage
+from spinal.networks import NetworkError
 from spinal.posteriors import SPN
 
 
@@ -23,12 +22,15 @@ def load_classifier(project: Project) -> ImageClassifier:
     Raises:
         SpinalError: if there is none yet.
     """
-    if not has_model(project.model_folder):
+    if not storage.is_fitted(project.model_folder):
         raise SpinalError(
             f"{project.home}: holds no model yet: one is made once "
             f"{project.settings.first_answers} images are labelled (spinal label {project.folder})"
         )
-    circuit = load_circuit(project.model_folder)
+    posterior = storage.load_posterior(project.model_folder)
+    assert isinstance(posterior, SPN)
+    circuit = posterior.circuit
+    assert circuit is not None
     # Classes that were added since the last fit come last.
     classes = project.settings.classes[: circuit.n_classes]
     try:
@@ -46,9 +48,9 @@ def _to_classifier(project: Project, circuit: Circuit, classes: Sequence[str]) -
     name, whole, _ = parse_network(settings.network)
     if name == "fine-tuned":
         encoder = require_images(load_encoder(settings.encoder))
-        network = load_network(folder, build_fine_tuned(encoder, circuit.n_classes))
+        network = storage.load_network(folder, build_fine_tuned(encoder, circuit.n_classes))
         return ImageClassifier.from_whole_network(network, circuit, classes, encoder)
-    network = load_network(folder)
+    network = storage.load_network(folder)
     if network.config["name"] != name:
         raise FileFormatError(f"{folder}: holds a {network.config['name']}")
     if whole is None:
@@ -56,34 +58,3 @@ def _to_classifier(project: Project, circuit: Circuit, classes: Sequence[str]) -
         return ImageClassifier.from_dense_network(network, circuit, classes, encoder)
     like = settings.network.removesuffix(f"@{whole.size}")
     return ImageClassifier.from_whole_network(network, circuit, classes, like)
-
-
-# What a learner keeps in its folder, read without the pool that `ActiveLearner.load` needs.
-
-_NETWORK = "network.safetensors"
-
-
-def has_model(folder: Path) -> bool:
-    """Whether a fitted learner was saved in a folder."""
-    return (folder / _NETWORK).is_file()
-
-
-def load_network(folder: Path, network: Network | None = None) -> Network:
-    """The trained network of a saved learner.
-
-    Args:
-        folder: where the learner was saved.
-        network: one of the same structure, to be filled, if it was not built by name.
-    """
-    if network is None:
-        return networks.load(folder / _NETWORK)
-    networks.load_weights(network, folder / _NETWORK)
-    return network.eval()
-
-
-def load_circuit(folder: Path) -> Circuit:
-    """The circuit of a saved learner whose posterior is an SPN."""
-    posterior = SPN()
-    posterior.load(folder)
-    assert posterior.circuit is not None
-    return posterior.circuit
