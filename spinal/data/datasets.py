@@ -13,9 +13,10 @@ from sklearn.datasets import load_digits
 from spinal.data.download import download as fetch
 from spinal.data.formats import Part
 from spinal.data.names import BUILT_IN, dataset_name, dataset_names
-from spinal.data.published import DIGITS, PUBLISHED, Published
+from spinal.data.published import DIGITS, Published
 from spinal.data.search import Found, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
+from spinal.data.table import PUBLISHED
 from spinal.errors import DataError, FileFormatError, suggestion
 
 DIGITS_TEST = 500  # 50 of each class

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinal.data.published import PUBLISHED
+from spinal.data.table import PUBLISHED
 
 #: The dataset that needs no files.
 BUILT_IN = "digits"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from spinal.data.published import PUBLISHED
+from spinal.data.table import PUBLISHED
 from spinal.report.measurements import StoredSeed, origin, stored_seeds, write_pages
 from spinal.report.names import title
 from spinal.report.numbers import count, decimal, percent, with_deviation

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import scipy.io
 
-from spinal.data.published import PUBLISHED, Published, PublishedFile
+from spinal.data.published import Published, PublishedFile
+from spinal.data.table import PUBLISHED
 
 IDX_NAMES = (
     "train-images-idx3-ubyte",

@@ -19,7 +19,7 @@ from spinal.data import (
     search,
 )
 from spinal.data.formats import parse_cifar_python
-from spinal.data.published import PUBLISHED
+from spinal.data.table import PUBLISHED
 from spinal.errors import DataError, FileFormatError, SpinalError
 from tests.data.files import Small, gzipped, npz, tar_gz, write
 

@@ -12,7 +12,8 @@ import pytest
 
 from spinal.data import load_dataset
 from spinal.data.download import download
-from spinal.data.published import PUBLISHED, Download
+from spinal.data.published import Download
+from spinal.data.table import PUBLISHED
 from spinal.errors import DataError, FileFormatError
 from tests.data.files import Small, gzipped, md5
 
