@@ -65,7 +65,7 @@ def test_texts_in_memory_are_points_of_a_pool(tmp_path: Path) -> None:
         pool.points[np.array([40, 3])], encode(encoder, [TEXTS[0], TEXTS[3]])
     )
     training = TrainSettings(min_steps=60, max_steps=60)
-    learner = ActiveLearner(pool, "dense", width=0.125, training=training, device="cpu")
+    learner = ActiveLearner(pool, ("dense", {"width": 0.125}), training=training, device="cpu")
     learner.tell(np.arange(10), np.arange(10) % 2)
     learner.fit()
     assert (learner.predict(points)[:40] == np.arange(40) % 2).mean() > 0.9

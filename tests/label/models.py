@@ -35,8 +35,8 @@ def fit_model(project: Project) -> ActiveLearner:
     cache.compute(paths)
     points, _ = cache.points(paths)
     learner = ActiveLearner(
-        Pool(points, CLASSES), "dense", training=TrainSettings(min_steps=60, max_steps=60),
-        width=0.125, device="cpu",
+        Pool(points, CLASSES), ("dense", {"width": 0.125}),
+        training=TrainSettings(min_steps=60, max_steps=60), device="cpu",
     )  # fmt: skip
     known = [i for i, row in enumerate(rows) if row["label"] is not None]
     learner.tell(np.array(known), [rows[i]["label"] for i in known])

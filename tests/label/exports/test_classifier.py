@@ -34,7 +34,10 @@ def encoder() -> ImageEncoder:
 def learner(encoder: ImageEncoder) -> ActiveLearner:
     pool = Pool(encode(encoder, DIGITS.train_images[:150]), DIGITS.classes)
     learner = ActiveLearner(
-        pool, "dense", training=TrainSettings(min_steps=60, max_steps=60), width=0.25, device="cpu"
+        pool,
+        ("dense", {"width": 0.25}),
+        training=TrainSettings(min_steps=60, max_steps=60),
+        device="cpu",
     )
     learner.tell(np.arange(100), DIGITS.train_labels[:100])
     learner.fit()
@@ -73,7 +76,7 @@ def test_says_what_the_learner_says(classifier: ImageClassifier, learner: Active
     features = learner.pool.points[np.arange(150)]
     probabilities, log_density = classifier.predict(features)
     np.testing.assert_allclose(probabilities, learner.predict_proba(features), atol=1e-5)
-    np.testing.assert_allclose(log_density, learner.score(features)["log_density"], rtol=1e-4)
+    np.testing.assert_allclose(log_density, learner.assess(features).log_density, rtol=1e-4)
     known = probabilities[:100].argmax(1) == DIGITS.train_labels[:100]
     assert known.mean() > 0.8  # not equal because both are nothing
 
