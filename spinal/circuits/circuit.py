@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +22,18 @@ from spinal.errors import StructureError
 #: Points evaluated at a time: enough to make little of the cost of a call, few enough for caches.
 CHUNK = 384
 
-# glibc gives freed memory back to the system, and asks for it anew page by page, until it has seen
-# a large block come and go. That would cost a tenth of a training step and half of a forward pass.
-torch.empty(2**25 - 2**16, dtype=torch.uint8)
-
 SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
+
+
+@cache
+def _warm_up_allocator() -> None:
+    """Allocate a large block once, and free it.
+
+    glibc gives freed memory back to the system, and asks for it anew page by page, until it has
+    seen a large block come and go. That would cost a tenth of a training step and half of a
+    forward pass.
+    """
+    torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,7 @@ class Circuit(nn.Module):
         self, leaves: NormalLeaves, layers: Sequence[Layer], *, leaf_dropout: float = 0.0
     ) -> None:
         super().__init__()
+        _warm_up_allocator()
         if not 0 <= leaf_dropout < 1:
             raise StructureError(f"leaf_dropout must be in [0, 1), not {leaf_dropout}")
         self.leaves = leaves
@@ -331,8 +340,7 @@ class Circuit(nn.Module):
               coefficients of 1, ``u`` and ``u^2`` in the log-density of each component;
             - ``children.i [A', J]``: the cells that each product of layer i multiplies, A where
               there are fewer;
-            - ``weights.i [A', inputs, outputs]``: of the sums above them, divided by
-              ``1 - floor``: log-densities come out larger by a constant, about 1e-5;
+            - ``weights.i [A', inputs, outputs]``: of the sums above them, which add up to 1;
             - ``log_prior [C]``.
 
         Raises:

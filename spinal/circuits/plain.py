@@ -51,9 +51,9 @@ def to_plain_arrays(circuit: Circuit) -> dict[str, Tensor]:
     }
     if square:
         arrays["eta.2"] = square[0]
-    for i, (layer, mixtures) in enumerate(zip(circuit.layers, theta.mixtures, strict=True)):
+    for i, layer in enumerate(circuit.layers):
         arrays[f"children.{i}"] = _indices(layer.product.parents(layer.cells))
-        arrays[f"weights.{i}"] = mixtures.transpose(1, 2)
+        arrays[f"weights.{i}"] = layer.sum.weights()
     return {name: array.detach().cpu().contiguous() for name, array in arrays.items()}
 
 
