@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,12 +24,12 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.anywhere.cells import LABELS, TAILS, CellName, as_fields, cell_names, make_cell
+from benchmarks.anywhere.cells import LABELS, TAILS, CellName, cell_names, make_cell
 from benchmarks.anywhere.contenders import CONTENDERS, FOR_TABLES
 from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.report import write_report
-from benchmarks.anywhere.sets import Points, SetName, read_suite
+from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
 from benchmarks.machine import commit
 
 #: Cheap sets first.
@@ -55,25 +56,25 @@ def main() -> None:
             file.flush()
 
 
-Job = tuple[SetName, CellName, list[str]]
+Job = tuple[SuiteEntry, CellName, list[str]]
 
 
 def _jobs(options: argparse.Namespace, done: set[tuple]) -> Iterator[Job]:
     """Cells with the contenders that are missing, cheap ones first."""
-    for line in sorted(read_suite(), key=lambda line: ORDER.index(line.features)):
-        chosen = not options.only or {line.name, line.full} & set(options.only)
-        if line.half != options.half or not chosen:
+    for entry in sorted(read_suite(), key=lambda entry: ORDER.index(entry.features)):
+        chosen = not options.only or {entry.name, entry.full} & set(options.only)
+        if entry.half != options.half or not chosen:
             continue
-        points = _points(line, options.cache, options.text_encoder)
-        for name in cell_names(line, points, options.labels, options.tails, options.seeds):
+        points = _points(entry, options.cache, options.text_encoder)
+        for name in cell_names(entry, points, options.labels, options.tails, options.seeds):
             wanted = [
                 contender
                 for contender in options.contenders
-                if (contender not in FOR_TABLES or line.features == "table")
-                and _key(as_fields(name) | {"contender": _renamed(contender, options)}) not in done
+                if (contender not in FOR_TABLES or entry.features == "table")
+                and _key(asdict(name) | {"contender": _renamed(contender, options)}) not in done
             ]
             if wanted:
-                yield line, name, wanted
+                yield entry, name, wanted
 
 
 def _results(jobs: list[Job], options: argparse.Namespace) -> Iterator[list[dict[str, Any]]]:
@@ -87,9 +88,9 @@ def _results(jobs: list[Job], options: argparse.Namespace) -> Iterator[list[dict
 
 def _run(job: Job, options: argparse.Namespace) -> list[dict[str, Any]]:
     """The lines of a cell, one for each contender."""
-    line, name, contenders = job
+    entry, name, contenders = job
     torch.set_num_threads(1)
-    cell, truth = make_cell(line, _points(line, options.cache, options.text_encoder), name)
+    cell, truth = make_cell(entry, _points(entry, options.cache, options.text_encoder), name)
     results = []
     with threadpool_limits(1):
         start = time.process_time()
@@ -101,9 +102,9 @@ def _run(job: Job, options: argparse.Namespace) -> list[dict[str, Any]]:
             probs = CONTENDERS[contender](cell)
             seconds = time.process_time() - start + (shared if contender != "spn" else 0)
             values = measure(probs, truth.labels, truth.weights)
-            fields = {"half": line.half, "classes": cell.n_classes}
+            fields = {"half": entry.half, "classes": cell.n_classes}
             results.append(
-                as_fields(name)
+                asdict(name)
                 | {"contender": _renamed(contender, options)}
                 | fields
                 | {key: round(value, 5) for key, value in values.items()}
@@ -113,8 +114,8 @@ def _run(job: Job, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def _points(line: SetName, cache: Path, encoder: Path | None) -> Points:
-    return load_points(line, cache, encoder)
+def _points(entry: SuiteEntry, cache: Path, encoder: Path | None) -> Points:
+    return load_points(entry, cache, encoder)
 
 
 def _renamed(contender: str, options: argparse.Namespace) -> str:

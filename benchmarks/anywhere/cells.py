@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.anywhere.features import KINDS
-from benchmarks.anywhere.sets import Points, SetName
+from benchmarks.anywhere.sets import Points, SuiteEntry
 from spinal import ActiveLearner, Pool
 from spinal.networks import TrainSettings, build_network, compute_features
 
@@ -124,7 +123,7 @@ class Truth:
 
 
 def cell_names(
-    line: SetName, points: Points, labels: list[int], tails: list[int], seeds: list[int]
+    entry: SuiteEntry, points: Points, labels: list[int], tails: list[int], seeds: list[int]
 ) -> Iterator[CellName]:
     """The cells of a set, as far as it has enough points.
 
@@ -138,10 +137,10 @@ def cell_names(
         pool = len(points.y_train) if tail == 1 else len(long_tailed(points.y_train, tail))
         for n in labels:
             if n <= LABELLED * pool:
-                yield from (CellName(line.full, tail, n, seed) for seed in seeds)
+                yield from (CellName(entry.full, tail, n, seed) for seed in seeds)
 
 
-def make_cell(line: SetName, points: Points, name: CellName) -> tuple[Cell, Truth]:
+def make_cell(entry: SuiteEntry, points: Points, name: CellName) -> tuple[Cell, Truth]:
     """Draw the pool and its labels.
 
     The pool is long-tailed, and so is the test part: not by leaving points out, which would make
@@ -159,10 +158,10 @@ def make_cell(line: SetName, points: Points, name: CellName) -> tuple[Cell, Trut
     if points.categorical is not None:
         x_pool, x_test = encode_table(x_pool, x_test, points.categorical)
     labelled = np.sort(np.random.default_rng(name.seed).permutation(len(pool))[: name.labels])
-    kind = KINDS.get(line.features)
+    kind = KINDS.get(entry.features)
     cell = Cell(
         name,
-        "dense" if kind else line.features,
+        "dense" if kind else entry.features,
         x_pool,
         labelled,
         points.y_train[pool][labelled],
@@ -210,11 +209,6 @@ def encode_table(
             columns.append((np.where(np.isnan(a), mean, a), np.where(np.isnan(b), mean, b)))
     pool, test = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
     return pool.astype(np.float32), test.astype(np.float32)
-
-
-def as_fields(name: CellName) -> dict[str, Any]:
-    """A cell's name as fields of a line of results."""
-    return asdict(name)
 
 
 def _unit_length(x: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.anywhere.sets import Points, SetName, read_raw
+from benchmarks.anywhere.sets import Points, SuiteEntry, read_raw
 
 #: What the features of a set are, by their name in the suite; the others are whole networks.
 KINDS = {
@@ -30,37 +30,37 @@ COMPONENTS = 128
 TOKENS = 128
 
 
-def load_points(line: SetName, cache: Path, encoder: Path | None = None) -> Points:
+def load_points(entry: SuiteEntry, cache: Path, encoder: Path | None = None) -> Points:
     """The points of a set with their features; images, where a whole network is trained.
 
     Args:
-        line: of the suite.
+        entry: of the suite.
         cache: the folder where features are kept.
         encoder: a folder with ``tokenizer.json`` and ``onnx/model.onnx``, to embed sentences.
     """
-    if line.features not in KINDS:
-        return read_raw(line)
-    path = cache / f"{line.full}.npz"
+    if entry.features not in KINDS:
+        return read_raw(entry)
+    path = cache / f"{entry.full}.npz"
     if not path.exists():
-        _save(path, _computed(line, encoder), KINDS[line.features])
+        _save(path, _computed(entry, encoder), KINDS[entry.features])
     with np.load(path) as file:
         names = {field.name for field in dataclasses.fields(Points)}
         return Points(**{name: file[name] for name in file.files if name in names})
 
 
-def _computed(line: SetName, encoder: Path | None) -> Points:
-    points = read_raw(line)
-    if line.features == "table":
+def _computed(entry: SuiteEntry, encoder: Path | None) -> Points:
+    points = read_raw(entry)
+    if entry.features == "table":
         return points
-    if line.features == "tfidf-svd":
+    if entry.features == "tfidf-svd":
         x_train, x_test = tfidf_svd(points.x_train, points.x_test)
         return dataclasses.replace(points, x_train=x_train, x_test=x_test)
-    train, test = MOST_ENCODED[line.features]
+    train, test = MOST_ENCODED[entry.features]
     points = Points(
         points.x_train[:train], points.y_train[:train],
         points.x_test[:test], points.y_test[:test], points.classes,
     )  # fmt: skip
-    encode = _sentence_encoder(encoder) if line.features == "sentences" else _image_encoder()
+    encode = _sentence_encoder(encoder) if entry.features == "sentences" else _image_encoder()
     return dataclasses.replace(points, x_train=encode(points.x_train), x_test=encode(points.x_test))
 
 

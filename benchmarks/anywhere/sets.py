@@ -32,7 +32,7 @@ MOST = (8000, 2000)
 
 
 @dataclass(frozen=True)
-class SetName:
+class SuiteEntry:
     """A line of the suite: a set of points, and what is known of each.
 
     Attributes:
@@ -53,11 +53,11 @@ class SetName:
         return f"{self.name}--{self.features}"
 
 
-def read_suite() -> Iterator[SetName]:
+def read_suite() -> Iterator[SuiteEntry]:
     """All lines of the suite, in its order."""
     for name, entry in tomllib.loads(SUITE.read_text()).items():
         for features in entry["features"]:
-            yield SetName(name, features, entry["source"], entry["half"])
+            yield SuiteEntry(name, features, entry["source"], entry["half"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Points:
     categorical: NDArray[np.bool_] | None = None
 
 
-def read_raw(line: SetName) -> Points:
+def read_raw(entry: SuiteEntry) -> Points:
     """The points of a set as they are stored, at most `MOST` of them, drawn once for all."""
     readers = {
         "published": _published,
@@ -90,7 +90,7 @@ def read_raw(line: SetName) -> Points:
         "table": _table_file,
         "sklearn": _sklearn_table,
     }
-    return readers[line.source](line.name)
+    return readers[entry.source](entry.name)
 
 
 def _published(name: str) -> Points:
@@ -119,11 +119,17 @@ def _image_files(name: str) -> Points:
     for part, most in zip(("train", "test"), MOST, strict=True):
         paths = sorted((_folder() / "images" / name / part).glob("*/*"))
         paths = [paths[i] for i in _draw(len(paths), most)]
-        parts.append([Image.open(path) for path in paths])  # opened, read when they are used
+        parts.append([_read_image(path) for path in paths])
         parts.append(pd.Series([path.parent.name for path in paths]))
     x_train, train, x_test, test = parts
     classes, y_train, y_test = _codes(train, test)
     return Points(x_train, y_train, x_test, y_test, classes)
+
+
+def _read_image(path: Path) -> Image.Image:
+    with Image.open(path) as image:
+        image.load()
+        return image
 
 
 def _table_file(name: str) -> Points:
