@@ -57,14 +57,16 @@ def picture_of_all(cells: pd.DataFrame) -> Figure:
         left, right = figure.subplots(1, 2, width_ratios=[3, 2])
         for name in regrets:
             values = np.sort(regrets[name].dropna())
+            values = np.concatenate([values[:1], values])  # the first step starts at 0 %
             colour, _, dashes = _LOOK[str(name)]
-            share = np.arange(1, len(values) + 1) / len(values)
+            share = np.arange(len(values)) / (len(values) - 1)
             left.step(values, share, where="post", color=colour, ls=dashes, label=str(name))
         left.set_xlabel("regret in accuracy (points)")
         left.set_ylabel("share of cells with at most that")
         left.set_xscale("symlog", linthresh=1)
         left.set_xticks([0, 1, 3, 10, 30], ["0", "1", "3", "10", "30"])
         left.set_xlim(0, 60)
+        left.set_ylim(0, 1.02)
         left.xaxis.set_minor_locator(NullLocator())
         left.yaxis.set_major_formatter(PercentFormatter(1))
         left.legend(loc="lower right")
