@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.anywhere.features import KINDS
 from benchmarks.anywhere.sets import Points, SuiteEntry
 from spinal import ActiveLearner, Pool
-from spinal.networks import TrainSettings, build_network, compute_features
+from spinal.networks import TUNED, TrainSettings, build_network, compute_features
 
 #: Width of the networks that are trained on images, as in the ``cpu`` scale.
 WIDTHS = {"lenet": 1.0, "vgg": 0.25}
@@ -71,16 +71,15 @@ class Cell:
     def fit_learner(self, method: str) -> ActiveLearner:
         """A learner with these labels, fitted."""
         pool = Pool(self.x_pool, [str(c) for c in range(self.n_classes)])
-        seed = self.name.seed
-        if self.network == "dense":
-            shape, n_classes = self.x_pool.shape[1:], self.n_classes
-            network = build_network(
-                "dense", shape, n_classes, input_dropout=INPUT_DROPOUT, seed=seed
-            )
-            learner = ActiveLearner(pool, network, method, seed=seed, training=DENSE)
-        else:
-            width = WIDTHS[self.network]
-            learner = ActiveLearner(pool, self.network, method, seed=seed, width=width)
+        # Options of the network, and how it is trained.
+        options, training = (
+            ({"input_dropout": INPUT_DROPOUT}, DENSE)
+            if self.network == "dense"
+            else ({"width": WIDTHS[self.network]}, TUNED)
+        )
+        shape, seed = self.x_pool.shape[1:], self.name.seed
+        network = build_network(self.network, shape, self.n_classes, seed=seed, **options)
+        learner = ActiveLearner(pool, network, method, seed=seed, training=training)
         learner.tell(self.labelled, self.labels)
         learner.fit()
         return learner

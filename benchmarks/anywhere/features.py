@@ -76,7 +76,7 @@ def tfidf_svd(train: list[str], test: list[str]) -> tuple[NDArray[np.float32], N
 
 
 def _image_encoder() -> Callable[[Any], NDArray[np.float32]]:
-    from spinal.pretrained import load_backbone
+    from spinal.encoders import load_backbone
 
     return load_backbone("efficientnet-lite0@128").compute
 
