@@ -1,0 +1,1 @@
+"""Classifiers side by side on many kinds of features: see `__main__`."""
