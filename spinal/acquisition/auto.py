@@ -9,8 +9,7 @@ from torch import Tensor
 
 from spinal.acquisition.acquisition import AcquisitionError
 from spinal.acquisition.candidates import Candidates
-from spinal.acquisition.covering import UnitFeatures
-from spinal.acquisition.herding import UncertaintyHerding, herd
+from spinal.acquisition.herding import UncertaintyHerding
 
 #: Answers for each class from which on the model's doubt counts more than the pool as it is.
 _ANSWERS_PER_CLASS = 2
@@ -42,15 +41,13 @@ class Auto(UncertaintyHerding):
     def _pick_distinct(
         self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
     ) -> Tensor:
-        assert candidates.features is not None
-        points = UnitFeatures(candidates.features, distinct_M)
         by_chance_b = torch.rand(b, generator=generator) < self.chance
-        drawn = torch.randperm(len(points), generator=generator)[: int(by_chance_b.sum())]
-        coverage = self._coverage(candidates, points, distinct_M, b)
-        coverage.add(points.rows(drawn))
+        coverage = self._coverage(candidates, distinct_M, b)
+        drawn = torch.randperm(len(coverage), generator=generator)[: int(by_chance_b.sum())]
+        coverage.add_candidates(drawn)
         picks_b = torch.empty(b, dtype=torch.long)
         picks_b[by_chance_b] = drawn
-        herded = herd(points, coverage, b - len(drawn), taken=drawn.tolist())
+        herded = coverage.pick(b - len(drawn), taken=drawn.tolist())
         picks_b[~by_chance_b] = torch.tensor(herded, dtype=torch.long)
         return picks_b
 

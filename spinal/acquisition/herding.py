@@ -11,9 +11,11 @@ from torch import Tensor
 
 from spinal.acquisition.acquisition import AcquisitionError
 from spinal.acquisition.candidates import Candidates
-from spinal.acquisition.covering import Covering, UnitFeatures
+from spinal.acquisition.covering import CHUNK, Covering, UnitFeatures
 from spinal.acquisition.scores import margin
 
+#: Candidates that are considered at most: the kernel from them to the sample is held in memory.
+_MOST_CANDIDATES = 100_000
 #: Candidates whose gains are computed anew at once, in lazy greedy search.
 _LAZY_BLOCK = 64
 #: Distances of float32 vectors of length 1 that rounding cannot tell from 0.
@@ -32,15 +34,15 @@ class MaxHerding(Covering):
     It needs no model and no labels, and so serves for the first questions. The width of the kernel
     follows from the pool and the number of answers: see `covering_radius`.
 
-    The mean is over a sample of the pool; candidates are all of it. Gains only fall as S grows (the
-    objective is submodular), so that only candidates whose last known gain is high are evaluated
-    again: the picks are those of the exhaustive search.
+    The mean is over a sample of the pool. Gains only fall as S grows (the objective is submodular),
+    so that only candidates whose last known gain is high are evaluated again: the picks are those
+    of the exhaustive search. Of more than 100,000 candidates, as many are drawn by chance.
 
     Args:
         sample: How many points of the pool, drawn at random, are to be covered.
     """
 
-    sample: int = 2_000
+    sample: int = 1_000
 
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labelled_features"})
 
@@ -51,21 +53,25 @@ class MaxHerding(Covering):
     def _pick_distinct(
         self, candidates: Candidates, distinct_M: Tensor, b: int, generator: torch.Generator
     ) -> Tensor:
-        assert candidates.features is not None
-        points = UnitFeatures(candidates.features, distinct_M)
-        return torch.tensor(herd(points, self._coverage(candidates, points, distinct_M, b), b))
+        return torch.tensor(self._coverage(candidates, distinct_M, b).pick(b))
 
-    def _coverage(
-        self, candidates: Candidates, points: UnitFeatures, distinct_M: Tensor, b: int
-    ) -> Coverage:
-        """What is to be covered, and how well the labelled points do it."""
+    def _coverage(self, candidates: Candidates, distinct_M: Tensor, b: int) -> Coverage:
+        """What is to be covered, as well as the labelled points cover it."""
+        assert candidates.features is not None
         assert candidates.labelled_features is not None
         # The order is random already: the first are a sample.
+        distinct_M = distinct_M[: max(_MOST_CANDIDATES, b)]
+        points = UnitFeatures(candidates.features, distinct_M)
         sample_U_D = points.rows(torch.arange(min(self.sample, len(points))))
-        weights_U = self._weights(candidates, distinct_M[: self.sample])
-        known = len(candidates.labelled_features) + b
-        coverage = Coverage(sample_U_D, weights_U, covering_radius(sample_U_D, known))
-        coverage.add(points.scale(candidates.labelled_features))
+        radius = covering_radius(sample_U_D, len(candidates.labelled_features) + b)
+        kernel_M_U = sample_U_D.new_empty(len(points), len(sample_U_D))
+        start = 0
+        for rows_B_D in points.blocks(len(sample_U_D)):
+            kernel_M_U[start : start + len(rows_B_D)] = gaussian(rows_B_D, sample_U_D, radius)
+            start += len(rows_B_D)
+        coverage = Coverage(kernel_M_U, self._weights(candidates, distinct_M[: self.sample]))
+        labelled_L_D = points.scale(candidates.labelled_features)
+        coverage.add(gaussian(labelled_L_D, sample_U_D, radius))
         return coverage
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
@@ -91,71 +97,75 @@ class UncertaintyHerding(MaxHerding):
 
 
 class Coverage:
-    r"""How well U points are covered: by the kernel to the most similar point that was added.
+    r"""How well U points are covered, and what M candidates would add to it.
 
-    The kernel is :math:`k(x, u) = \exp(-|x - u|^2 / r^2)`.
+    A point is covered by the kernel to the most similar point that was added.
 
     Args:
-        points_U_D: The points, of length 1.
-        weights_U: How much each counts.
-        radius: r, the distance at which a point still covers another by 1 / e.
+        kernel_M_U: The kernel between candidates and points, from 0 to 1.
+        weights_U: How much each point counts.
 
     Attributes:
         covered_U: How well each point is covered, from 0 to 1.
     """
 
-    def __init__(self, points_U_D: Tensor, weights_U: Tensor, radius: float) -> None:
-        self._points_U_D, self._radius = points_U_D, radius
-        self._weights_U = (weights_U / weights_U.sum()).to(points_U_D)
-        self.covered_U = points_U_D.new_zeros(len(points_U_D))
+    def __init__(self, kernel_M_U: Tensor, weights_U: Tensor) -> None:
+        self._kernel_M_U = kernel_M_U
+        self._weights_U = (weights_U / weights_U.sum()).to(kernel_M_U)
+        self.covered_U = torch.zeros_like(kernel_M_U[0])
 
     def __len__(self) -> int:
-        return len(self._points_U_D)
+        """M, the number of candidates."""
+        return len(self._kernel_M_U)
 
-    def gains(self, rows_B_D: Tensor) -> Tensor:
-        """How much each row, if added alone, would add to the weighted mean coverage, ``[B]``."""
-        gained_B_U = self._kernel(rows_B_D).sub_(self.covered_U).clamp_min_(0)
-        return gained_B_U @ self._weights_U
+    def add(self, kernel_B_U: Tensor) -> None:
+        """Count the points as covered by others, too, given the kernel to them."""
+        if len(kernel_B_U):
+            torch.maximum(self.covered_U, kernel_B_U.amax(0), out=self.covered_U)
 
-    def add(self, rows_B_D: Tensor) -> None:
-        """Count the points as covered by these rows, too."""
-        if len(rows_B_D):
-            torch.maximum(self.covered_U, self._kernel(rows_B_D).amax(0), out=self.covered_U)
+    def add_candidates(self, candidates: Tensor) -> None:
+        """Count the points as covered by these candidates, too."""
+        self.add(self._kernel_M_U[candidates.to(self._kernel_M_U.device)])
 
-    def _kernel(self, rows_B_D: Tensor) -> Tensor:
-        away_B_U = squared_distances(rows_B_D, self._points_U_D)
-        return away_B_U.mul_(-1 / self._radius**2).exp_()
+    def gains(self, candidates: Tensor) -> Tensor:
+        """What each of these candidates, added alone, would add to the mean coverage."""
+        kernel_B_U = self._kernel_M_U[candidates.to(self._kernel_M_U.device)]
+        return kernel_B_U.sub_(self.covered_U).clamp_min_(0) @ self._weights_U
+
+    def pick(self, b: int, taken: Sequence[int] = ()) -> list[int]:
+        """Add ``b`` candidates, each with the greatest gain given those before (lazy greedy).
+
+        Args:
+            b: How many.
+            taken: Candidates that are left out.
+
+        Returns:
+            The candidates, in the order in which they were added.
+        """
+        everyone = torch.arange(len(self))
+        at_once = max(1, CHUNK // len(self.covered_U))
+        bound_M = torch.cat([self.gains(block) for block in everyone.split(at_once)]).cpu()
+        bound_M[list(taken)] = -torch.inf
+        picks: list[int] = []
+        for _ in range(b):
+            best, greatest = -1, -torch.inf
+            for block in bound_M.argsort(descending=True, stable=True).split(_LAZY_BLOCK):
+                if bound_M[block[0]] <= greatest:
+                    break
+                gains_B = self.gains(block).cpu()
+                gains_B[bound_M[block] == -torch.inf] = -torch.inf
+                bound_M[block] = gains_B
+                if gains_B.max() > greatest:
+                    best, greatest = int(block[gains_B.argmax()]), float(gains_B.max())
+            picks.append(best)
+            bound_M[best] = -torch.inf
+            self.add_candidates(torch.tensor([best]))
+        return picks
 
 
-def herd(points: UnitFeatures, coverage: Coverage, b: int, taken: Sequence[int] = ()) -> list[int]:
-    """Lazy greedy search: ``b`` points, each with the greatest gain given those before.
-
-    Args:
-        points: The points to pick from.
-        coverage: What they are to cover; the picks are added to it.
-        b: How many to pick.
-        taken: Points that are not picked.
-
-    Returns:
-        Indices of the points, the first pick first.
-    """
-    bound_M = torch.cat([coverage.gains(rows) for rows in points.blocks(len(coverage))]).cpu()
-    bound_M[list(taken)] = -torch.inf
-    picks: list[int] = []
-    for _ in range(b):
-        best, greatest = -1, -torch.inf
-        for block in bound_M.argsort(descending=True, stable=True).split(_LAZY_BLOCK):
-            if bound_M[block[0]] <= greatest:
-                break
-            gains_B = coverage.gains(points.rows(block)).cpu()
-            gains_B[bound_M[block] == -torch.inf] = -torch.inf
-            bound_M[block] = gains_B
-            if gains_B.max() > greatest:
-                best, greatest = int(block[gains_B.argmax()]), float(gains_B.max())
-        picks.append(best)
-        bound_M[best] = -torch.inf
-        coverage.add(points.rows(torch.tensor([best])))
-    return picks
+def gaussian(a_N_D: Tensor, b_M_D: Tensor, radius: float) -> Tensor:
+    r""":math:`\exp(-|a - b|^2 / r^2)` of all pairs of rows, ``[N, M]``: 1 / e at the radius."""
+    return squared_distances(a_N_D, b_M_D).mul_(-1 / radius**2).exp_()
 
 
 def squared_distances(a_N_D: Tensor, b_M_D: Tensor) -> Tensor:

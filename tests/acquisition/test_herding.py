@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spinal.acquisition import AcquisitionError, Candidates, make_acquisition
 from spinal.acquisition.covering import UnitFeatures, first_occurrences
-from spinal.acquisition.herding import Coverage, covering_radius, herd
+from spinal.acquisition.herding import Coverage, covering_radius, gaussian
 
 herding = pytest.mark.parametrize("name", ["max-herding", "uncertainty-herding"])
 
@@ -108,36 +108,55 @@ def test_max_herding_takes_one_of_each_group_before_a_second():
 
 
 def test_lazy_search_with_many_candidates_is_the_greedy_one(monkeypatch):
-    from spinal.acquisition import covering, herding
+    from spinal.acquisition import herding
 
-    points = UnitFeatures(draw(400, 6), torch.arange(400))
-    sample = points.rows(torch.arange(150))
-    expected = herd(points, Coverage(sample, torch.ones(150), 0.4), 30)
-    greedy, picks = Coverage(sample, torch.ones(150), 0.4), []
+    z = draw(400, 6)
+    kernel, weights = gaussian(z, z[:150], 2.0), torch.rand(150, generator=seeded())
+    greedy, picks, everyone = Coverage(kernel, weights), [], torch.arange(400)
     for _ in range(30):
-        gains = greedy.gains(points.rows(torch.arange(400)))
+        gains = greedy.gains(everyone)
         gains[picks] = -1
         picks.append(int(gains.argmax()))
-        greedy.add(points.rows(torch.tensor(picks[-1:])))
-    assert expected == picks
+        greedy.add_candidates(torch.tensor(picks[-1:]))
+    lazy = Coverage(kernel, weights)
+    assert lazy.pick(30) == picks
+    assert torch.equal(lazy.covered_U, greedy.covered_U)
     monkeypatch.setattr(herding, "_LAZY_BLOCK", 3)
-    monkeypatch.setattr(covering, "CHUNK", 1000)
-    assert herd(points, Coverage(sample, torch.ones(150), 0.4), 30) == picks
+    monkeypatch.setattr(herding, "CHUNK", 1000)
+    assert Coverage(kernel, weights).pick(30) == picks
+    without = Coverage(kernel, weights).pick(10, taken=picks[:2])
+    assert not {*picks[:2]} & {*without}
+
+
+def test_the_kernel_falls_to_one_over_e_at_the_radius():
+    line = torch.tensor([[0.0], [3.0], [6.0]]).double()
+    away = torch.exp(-torch.tensor([[0.0, 1, 4], [1, 0, 1], [4, 1, 0]]).double())
+    torch.testing.assert_close(gaussian(line, line, 3.0), away)
 
 
 def test_a_sample_of_the_pool_is_nearly_as_good_to_cover_as_all_of_it():
     z = draw(600, 4)
-    points = UnitFeatures(z, torch.arange(600))
+    rows = UnitFeatures(z, torch.arange(600)).rows(torch.arange(600))
+    kernel = gaussian(rows, rows, covering_radius(rows, 10))
 
     def covered(sample: int) -> float:
         acquisition = make_acquisition("max-herding", sample=sample)
         chosen = acquisition.select(Candidates(features=z, labelled_features=z[:0]), 10, seeded(3))
-        rows = points.rows(torch.arange(600))
-        whole = Coverage(rows, torch.ones(600), covering_radius(rows, 10))
-        whole.add(points.rows(chosen))
-        return float(whole.covered_U.mean())
+        return float(kernel[chosen].amax(0).mean())
 
     assert covered(200) > 0.93 * covered(600)
+
+
+@herding
+def test_of_very_many_candidates_some_are_considered(name, monkeypatch):
+    from spinal.acquisition import herding
+
+    monkeypatch.setattr(herding, "_MOST_CANDIDATES", 50)
+    arrays = {
+        "log_probs": probabilities(90), "features": draw(90, 5), "labelled_features": draw(3, 5, 1)
+    }  # fmt: skip
+    assert len(set(select(name, 12, **arrays))) == 12
+    assert len(set(select(name, 70, **arrays))) == 70
 
 
 @pytest.mark.parametrize(("n", "expected"), [(5, 2), (100, 2), (2, 3), (1, 9), (0, 9)])

@@ -1,0 +1,242 @@
+"""What an answer is worth: simulated persons answer what strategies ask, on frozen features.
+
+The sets are those of ``benchmarks.anywhere`` that have features. Every strategy asks in batches; a
+logistic regression learns from all answers so far, and is tested after each batch. A result is a
+line of ``results.jsonl``; what is there is not computed again.
+
+    python -m benchmarks.answers --half develop --cache DIR --out results/answers
+    python -m benchmarks.answers --out results/answers --report
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from benchmarks.answers_report import write_report
+from benchmarks.anywhere.cells import encode_table
+from benchmarks.anywhere.features import KINDS, load_points
+from benchmarks.anywhere.metrics import measure
+from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
+from benchmarks.machine import commit
+from spinal.acquisition import Candidates, make_acquisition
+
+#: Points of the pool, drawn for each seed.
+POOL = 5_000
+#: Answers after which the model is tested. Beyond the first 300, random answers alone: how many of
+#: them would do what fewer chosen ones do.
+ANSWERS = (*range(10, 100, 10), *range(100, 301, 20))
+MORE_ANSWERS = (*ANSWERS, *range(350, 1001, 50))
+#: At most this share of a pool is asked.
+ASKED = 0.6
+#: Strategies, and how their first batch is chosen.
+STRATEGIES = {
+    "random": "random", "margin": "random", "badge": "random", "typiclust": "typiclust",
+    "max-herding": "max-herding", "uncertainty-herding": "max-herding", "bait": "max-herding",
+    "drop-query": "max-herding", "auto": "max-herding",
+}  # fmt: skip
+#: Samples, and the share of features that each one drops, for DropQuery.
+SAMPLES, DROPPED = 20, 0.75
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # C of logistic regression
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A pool with hidden classes, and test points.
+
+    Attributes:
+        x_pool: features, ``[N, D]``.
+        answers: what the person says when asked, ``[N]``.
+        x_test: features of the test points.
+        y_test: their classes.
+        n_classes: C.
+    """
+
+    x_pool: NDArray[np.float32]
+    answers: NDArray[np.int64]
+    x_test: NDArray[np.float32]
+    y_test: NDArray[np.int64]
+    n_classes: int
+
+
+def make_task(points: Points, kind: str, wrong: float, seed: int) -> Task:
+    """Draw a pool, and a person who gives another class than the right one to a share of it."""
+    random = np.random.default_rng(seed)
+    pool = random.permutation(len(points.y_train))[:POOL]
+    x_pool, x_test = points.x_train[pool], points.x_test
+    if points.categorical is not None:
+        x_pool, x_test = encode_table(x_pool, x_test, points.categorical)
+    if kind == "table":
+        spread = np.where(x_pool.std(0) > 0, x_pool.std(0), 1)
+        x_pool, x_test = ((x - x_pool.mean(0)) / spread for x in (x_pool, x_test))
+        common = np.sqrt(np.square(x_pool).sum(1).mean())
+        x_pool, x_test = x_pool / common, x_test / common
+    else:
+        x_pool, x_test = (_unit_length(x - x_pool.mean(0)) for x in (x_pool, x_test))
+    answers, n_classes = points.y_train[pool].copy(), len(points.classes)
+    mistaken = random.random(len(pool)) < wrong
+    answers[mistaken] += random.integers(1, n_classes, mistaken.sum())
+    return Task(
+        x_pool.astype(np.float32), answers % n_classes, x_test.astype(np.float32),
+        points.y_test, n_classes,
+    )  # fmt: skip
+
+
+class Logistic:
+    """Logistic regression; C by the likelihood of out-of-fold answers.
+
+    C is chosen anew when there are half as many answers again as at the last choice.
+    """
+
+    def __init__(self, n_classes: int, seed: int) -> None:
+        self._n_classes, self._seed, self._chosen_at, self._strength = n_classes, seed, 0, 1.0
+
+    def fit(self, x: NDArray, y: NDArray[np.int64]) -> None:
+        """Learn from the answers y to x."""
+        if len(y) >= 1.5 * self._chosen_at:
+            likelihoods = [self._out_of_fold(x, y, strength) for strength in STRENGTHS]
+            self._strength = STRENGTHS[int(np.argmax(likelihoods))]
+            self._chosen_at = len(y)
+        self._counts = np.bincount(y, minlength=self._n_classes)
+        self._model = _fit(x, y, self._strength)
+
+    def predict(self, x: NDArray) -> NDArray:
+        """Class probabilities ``[N, C]``; a class without answers has 1 / (n + C)."""
+        prior = (self._counts + 1) / (self._counts.sum() + self._n_classes)
+        present = self._counts > 0
+        probs = np.tile(prior, (len(x), 1))
+        if self._model is not None:
+            probs[:, present] = self._model.predict_proba(x) * prior[present].sum()
+        return probs
+
+    def _out_of_fold(self, x: NDArray, y: NDArray[np.int64], strength: float) -> float:
+        fold = np.random.default_rng(self._seed).permutation(len(y)) % FOLDS
+        total = 0.0
+        for held in (fold == i for i in range(FOLDS)):
+            other = Logistic(self._n_classes, self._seed)
+            other._counts = np.bincount(y[~held], minlength=self._n_classes)
+            other._model = _fit(x[~held], y[~held], strength)
+            probs = other.predict(x[held])
+            total += np.log(np.maximum(probs[np.arange(held.sum()), y[held]], 1e-6)).sum()
+        return total
+
+
+def simulate(task: Task, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Ask, learn, test, until enough is asked: one result after each batch."""
+    model = Logistic(task.n_classes, seed)
+    asked = np.empty(0, np.int64)
+    for n in MORE_ANSWERS if strategy == "random" else ANSWERS:
+        if n > ASKED * len(task.x_pool):
+            return
+        name = strategy if len(asked) else STRATEGIES[strategy]
+        asked = np.append(asked, ask(task, model, name, asked, n - len(asked), seed))
+        model.fit(task.x_pool[asked], task.answers[asked])
+        values = measure(model.predict(task.x_test), task.y_test, np.ones(len(task.y_test)))
+        yield {"answers": n} | {key: round(value, 5) for key, value in values.items()}
+
+
+def ask(
+    task: Task, model: Logistic, strategy: str, asked: NDArray[np.int64], b: int, seed: int
+) -> NDArray[np.int64]:
+    """The next b points by a strategy of `spinal.acquisition`."""
+    acquisition = make_acquisition(strategy)
+    left = np.setdiff1d(np.arange(len(task.x_pool)), asked)
+
+    def log_probs(rows: NDArray[np.int64]) -> torch.Tensor:
+        masks = [1.0]
+        if acquisition.compares_samples:
+            random = np.random.default_rng((seed, len(asked)))
+            masks = list(random.random((SAMPLES, task.x_pool.shape[1])) >= DROPPED)
+        probs = np.stack([model.predict(task.x_pool[rows] * mask) for mask in masks], 1)
+        return torch.from_numpy(probs).log()
+
+    arrays = {
+        "features": lambda: torch.from_numpy(task.x_pool[left]),
+        "labelled_features": lambda: torch.from_numpy(task.x_pool[asked]),
+        "log_probs": lambda: log_probs(left),
+        "labelled_log_probs": lambda: log_probs(asked),
+    }
+    given = {name: make() for name, make in arrays.items() if name in acquisition.needs}
+    candidates = Candidates(**given, ids=torch.from_numpy(left))
+    generator = torch.Generator().manual_seed(1000 * seed + len(asked))
+    return left[acquisition.select(candidates, b, generator).numpy()]
+
+
+def _fit(x: NDArray, y: NDArray[np.int64], strength: float) -> LogisticRegression | None:
+    if len(np.unique(y)) < 2:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fits that stop early; cross-validation sorts them out
+        return LogisticRegression(C=strength, max_iter=200).fit(x, y)
+
+
+def _unit_length(x: NDArray) -> NDArray:
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+
+
+def _jobs(options: argparse.Namespace) -> Iterator[tuple[SuiteEntry, str, float, int]]:
+    for entry in read_suite():
+        wanted = not options.only or {entry.name, entry.full} & set(options.only)
+        if entry.half != options.half or entry.features not in KINDS or not wanted:
+            continue
+        for seed in options.seeds:
+            for wrong in options.wrong:
+                for strategy in options.strategies:
+                    yield entry, strategy, wrong, seed
+
+
+def main() -> None:
+    """Compute what is missing, or write the report."""
+    options = _parse()
+    path = options.out / "results.jsonl"
+    if options.report:
+        write_report(options.out)
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    lines = path.read_text().splitlines() if path.exists() else []
+    identity = ("set", "strategy", "wrong", "seed")
+    done = {tuple(line[key] for key in identity) for line in map(json.loads, lines)}
+    measured = commit("spinal/acquisition", "benchmarks/answers.py")
+    with threadpool_limits(1), path.open("a") as file:
+        for entry, strategy, wrong, seed in _jobs(options):
+            name = dict(zip(identity, (entry.full, strategy, wrong, seed), strict=True))
+            if tuple(name.values()) in done:
+                continue
+            points = load_points(entry, options.cache, options.text_encoder)
+            task = make_task(points, KINDS[entry.features], wrong, seed)
+            results = list(simulate(task, strategy, seed))
+            for result in results:
+                line = name | {"half": entry.half} | result | {"commit": measured}
+                file.write(json.dumps(line) + "\n")
+            file.flush()
+            print(name, results[-1], flush=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="What an answer is worth.")
+    parser.add_argument("--half", choices=["develop", "report"], default="develop")
+    parser.add_argument("--only", nargs="+", help="names of sets")
+    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
+    parser.add_argument("--wrong", nargs="+", type=float, default=[0.0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--cache", type=Path, help="where features are kept")
+    parser.add_argument("--text-encoder", type=Path, help="see benchmarks.anywhere.features")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--report", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
