@@ -23,13 +23,13 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_whole_folders_and_old_ones_pass(folder: Path) -> None:
+def test_whole_folders_pass_and_no_others(folder: Path) -> None:
     verify_checksums(folder)
     write_checksums(folder)
     verify_checksums(folder)
     (folder / CHECKSUMS).unlink()
-    (folder / "learner.json").write_text("{}")
-    verify_checksums(folder)
+    with pytest.raises(FileFormatError, match="no SHA256SUMS"):
+        verify_checksums(folder)
 
 
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="needs sha256sum")

@@ -11,7 +11,7 @@ from spinal.errors import SpinalError
 from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
-from spinal.experiments.runs import Run, execute
+from spinal.experiments.runs import Run
 from spinal.methods import METHODS, find_method
 
 
@@ -112,7 +112,7 @@ def run_grid(
 def _is_finished(run: Run) -> bool:
     try:
         if run.is_finished:
-            execute(run)  # there is nothing to do but to compare settings
+            run.store.check_settings()
         return run.is_finished
     except SpinalError:  # damaged, or other settings: when its turn comes, it fails, and says why
         return False

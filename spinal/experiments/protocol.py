@@ -103,7 +103,7 @@ class Protocol(Trained):
         test: points of the predefined test set that accuracy is measured on; None: all.
         stratified: the same number of each class in the initial set.
         candidates: points of the pool that are assessed in a round; None: all.
-        paper: the table of the paper that stands beside the results, of `spinal.experiments.paper`.
+        paper: the table of the paper that stands beside the results, of `spinal.report.paper`.
         network: the network and its training.
         posterior: settings of posteriors; each takes those that it has. See
             `spinal.experiments.tables`.

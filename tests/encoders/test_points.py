@@ -62,8 +62,8 @@ def test_a_protocol_can_name_an_encoder(tmp_path: Path, monkeypatch: pytest.Monk
     run = Run(protocol, "spn-cnn", "max-entropy", 0, tmp_path / "runs")
     execute(run)
     first, last = run.rounds()
-    assert first["accuracy"] > 0.5  # 0.1 by chance
-    assert last["labels"] == 35
+    assert first.accuracy > 0.5  # 0.1 by chance
+    assert last.labels == 35
     learner = json.loads((run.folder / "checkpoint" / "learner.json").read_text())
     assert learner["network"][0] == "dense"
     # Standardising looks at 2,000 training points, here at all; of the test, only 50 were needed.

@@ -24,7 +24,7 @@ from spinal.runs import read_lines, write_lines
 from tests.report.made import write_run, write_runs
 
 PROTOCOL = Protocol("tiny", "Tiny & small", initial=80, batch=20, rounds=3, test=300, paper="mnist")
-SPN, RANDOM = "spn-cnn-max-entropy", "random"
+SPN, RANDOM = "spn-cnn-margin", "random"
 SKILLS = {SPN: 0.75, "deterministic-margin": 0.6, RANDOM: 0.55}
 SEEDS = (0, 1, 2)
 
