@@ -1,0 +1,114 @@
+"""Units of features: what counts as one step along each of them.
+
+Columns of a table are not comparable, and each needs a unit of its own. Principal components and
+features of networks are: those that vary more also mean more, and one unit for all keeps that. Of
+embeddings often only the direction means anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spinal.classifiers.parts import Part
+from spinal.errors import SpinalError
+
+Kind = Literal["each", "common", "direction"]
+#: All kinds of units, to choose from.
+UNITS: tuple[Kind, ...] = get_args(Kind)
+#: Features beyond this size lose their digits when they are squared in float64.
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Standardises features, so that a point has a mean square of 1, summed over features.
+
+    Attributes:
+        kind: ``each`` feature has a unit of its own, its standard deviation; ``common``, all have
+            the same; ``direction``, the same, after vectors were scaled to length 1.
+        shift: the mean, ``[D]``.
+        scale: the units, ``[D]``.
+    """
+
+    kind: Kind
+    shift: Tensor
+    scale: Tensor
+
+    @classmethod
+    def fit(cls, x: Tensor, kind: Kind) -> Units:
+        """Units of features ``x [N, D]``.
+
+        Raises:
+            SpinalError: if features are not finite, or too large to be squared.
+        """
+        if not bool((x.abs() < _LARGEST).all()):
+            raise SpinalError(
+                f"features must be finite numbers below {_LARGEST:.0e}: scale them first"
+            )
+        x = _directed(x.double(), kind)
+        shift = x.mean(0)
+        deviation = (x - shift).square().mean(0).sqrt()
+        varies = deviation > 1e-9 * shift.abs().clamp_min(1e-9)
+        if kind == "each":
+            scale = torch.where(varies, deviation, 1.0) * max(int(varies.sum()), 1) ** 0.5
+        else:
+            scale = deviation.square().sum().sqrt().expand_as(deviation)
+        return cls(kind, shift, torch.where(scale > 0, scale, 1.0))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Features ``[N, D]`` in these units, float64."""
+        return (_directed(x.double(), self.kind) - self.shift) / self.scale
+
+
+def _directed(x: Tensor, kind: Kind) -> Tensor:
+    return torch.nn.functional.normalize(x, dim=1) if kind == "direction" else x
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Features in units, along their principal axes.
+
+    Attributes:
+        units: of the features.
+        origin: the mean, ``[D]`` in those units.
+        axes: orthonormal columns, ``[D, R]``, in the order of falling variance.
+    """
+
+    units: Units
+    origin: Tensor
+    axes: Tensor
+
+    @classmethod
+    def fit(cls, x: Tensor, kind: Kind, most: int | None = None) -> Coordinates:
+        """All axes along which the points ``x [N, D]`` vary, or the first ``most`` of them."""
+        units = Units.fit(x, kind)
+        z = units(x)
+        origin = z.mean(0)
+        z = z - origin
+        wide = z.shape[1] > len(z)
+        # The eigenvectors of the smaller of two matrices with the same eigenvalues.
+        variance, vectors = torch.linalg.eigh(z @ z.T if wide else z.T @ z)
+        largest = variance[-1].clamp_min(torch.finfo(z.dtype).tiny)
+        vectors = vectors[:, variance > 1e-12 * largest].flip(1)[:, :most]
+        axes = torch.nn.functional.normalize(z.T @ vectors, dim=0) if wide else vectors
+        return cls(units, origin, axes)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Coordinates ``[N, R]`` of features ``[N, D]``, float64."""
+        return (self.units(x) - self.origin) @ self.axes
+
+
+def coordinates_of(
+    parts: Sequence[Part], kind: Kind, most: int | None = None
+) -> Iterator[tuple[Part, Tensor]]:
+    """Parts with the coordinates ``[N, R]`` of their points; worked out once for equal features."""
+    last: tuple[Tensor, Tensor] | None = None
+    for part in parts:
+        if last is None or last[0] is not part.x:
+            last = part.x, Coordinates.fit(part.x, kind, most)(part.x)
+        yield part, last[1]
