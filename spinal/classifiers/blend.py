@@ -22,11 +22,11 @@ from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
 from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import Trees, fit_trees
-from spinal.classifiers.units import UNITS
+from spinal.classifiers.units import UNITS, Kind, plausible_kinds
 from spinal.probabilities import sharpened
 
 FOLDS = 5
-#: With more features, there are no trees, and all classifiers have the same units.
+#: With more features, there are no trees, and logistic regression has the circuit's units.
 MOST_FOR_TREES = 300
 
 
@@ -77,13 +77,27 @@ class Blend:
         return replace(self, after=after)
 
 
-def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, seed: int) -> Blend:
-    """The mixture on features ``x [N, D]`` that do not depend on the labels ``y [N]``."""
+def fit_on_vectors(
+    x: Tensor, y: Tensor, n_classes: int, seed: int, unlabelled: Tensor | None = None
+) -> Blend:
+    """The mixture on features that do not depend on the labels.
+
+    Args:
+        x: features ``[N, D]``.
+        y: classes ``[N]``.
+        n_classes: C.
+        seed: of the folds and the trees.
+        unlabelled: features of other points, ``[M, D]``, which tell the units better than x alone.
+    """
     parts = held_out_parts(x, y, FOLDS, seed)
-    gaussian, *held = fit_gaussian(x, y, n_classes, parts)
+    reference = None if unlabelled is None else torch.cat([x, unlabelled])
+    kinds: tuple[Kind, ...] = plausible_kinds(x if reference is None else reference)
+    gaussian, *held = fit_gaussian(x, y, n_classes, parts, kinds, reference)
     few = x.shape[1] <= MOST_FOR_TREES
-    units = UNITS if few else (gaussian.coordinates.units.kind,)
-    logistic, held_logistic = fit_logistic(x, y, n_classes, parts, units)
+    kinds = (gaussian.coordinates.units.kind,)
+    if few and kinds != ("each",):
+        kinds = (*kinds, "each")
+    logistic, held_logistic = fit_logistic(x, y, n_classes, parts, kinds, reference)
     held.append(held_logistic)
     trees = None
     if few:

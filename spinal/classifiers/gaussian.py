@@ -37,7 +37,7 @@ from torch import Tensor
 
 from spinal.circuits import Circuit, RandomSPN
 from spinal.classifiers.parts import Part, held_out_labels, held_out_loss
-from spinal.classifiers.units import UNITS, Coordinates, Kind, coordinates_of
+from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinates_of
 
 #: Choices of s, m and beta.
 SHRINKAGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -129,7 +129,12 @@ class _Moments:
 
 
 def fit_gaussian(
-    x: Tensor, y: Tensor, n_classes: int, parts: Sequence[Part], units: Sequence[Kind] = UNITS
+    x: Tensor,
+    y: Tensor,
+    n_classes: int,
+    parts: Sequence[Part],
+    kinds: Sequence[Kind] = UNITS,
+    reference: Tensor | None = None,
 ) -> tuple[Gaussian, Tensor]:
     """The circuit whose units, shrinkage and sharpness predict held-out points best.
 
@@ -138,7 +143,8 @@ def fit_gaussian(
         y: classes ``[N]``.
         n_classes: C.
         parts: to choose by.
-        units: kinds to choose from.
+        kinds: of units, to choose from.
+        reference: points that units are taken from, ``[M, D]``; ``x``, if None.
 
     Returns:
         The circuit of all points, and the predictions ``[M, C]`` for all held-out points by
@@ -146,11 +152,11 @@ def fit_gaussian(
     """
     held_y = held_out_labels(y, parts)
     sharpness = torch.tensor(SHARPNESS, dtype=torch.float64)[:, None, None]
-    best, choice = math.inf, (units[0], *_DEFAULT)
+    best, choice = math.inf, (kinds[0], *_DEFAULT)
     held_log_probs = torch.zeros(0, n_classes, dtype=torch.float64)
-    for kind in units if parts else ():
+    for kind in kinds if parts else ():
         moments, held, priors = [], [], []
-        for part, z in coordinates_of(parts, kind, MOST_FEATURES):
+        for part, z in coordinates_of(parts, kind, reference, MOST_FEATURES):
             moments.append(_Moments.of(z[~part.held], y[~part.held], n_classes))
             held.append(z[part.held])
             priors.append(moments[-1].log_prior().expand(len(held[-1]), -1))
@@ -165,20 +171,22 @@ def fit_gaussian(
             if losses[index] < best:
                 best, held_log_probs = float(losses[index]), log_probs[index]
                 choice = (kind, shrinkage, pseudo_points, SHARPNESS[index])
-    return _as_circuit(x, y, n_classes, *choice), held_log_probs
+    kind, *settings = choice
+    units = Units.fit(x if reference is None else reference, kind)
+    return _as_circuit(x, y, n_classes, units, *settings), held_log_probs
 
 
 def _as_circuit(
     x: Tensor,
     y: Tensor,
     n_classes: int,
-    kind: Kind,
+    units: Units,
     shrinkage: float,
     pseudo_points: float,
     sharpness: float,
 ) -> Gaussian:
     """The model with these settings."""
-    coordinates = Coordinates.fit(x, kind, MOST_FEATURES)
+    coordinates = Coordinates.fit(x, units, MOST_FEATURES)
     moments = _Moments.of(coordinates(x), y, n_classes)
     stretch = moments.variances(shrinkage).rsqrt()
     circuit = RandomSPN(

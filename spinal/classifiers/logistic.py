@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from spinal.classifiers.parts import Part, add_unseen, held_out_labels, held_out_loss
-from spinal.classifiers.units import UNITS, Coordinates, Kind, coordinates_of
+from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinates_of
 
 #: For features with a mean square of 1, summed over features. They fall.
 PENALTIES = tuple(10.0**e for e in np.arange(2, -5, -0.5))
@@ -95,13 +95,18 @@ def _solve(x: NDArray, onehot: NDArray, penalty: float, start: NDArray) -> NDArr
         value = np.log(total).sum() - (logits * onehot).sum() + 0.5 * (decay * theta**2).sum()
         return value, (design.T @ (probs / total - onehot) + decay * theta).ravel()
 
-    options = {"maxiter": 300, "ftol": 1e-9, "gtol": 1e-4, "maxcor": 10}
+    options = {"maxiter": 300, "ftol": 1e-7, "gtol": 1e-3, "maxcor": 10}
     result = minimize(loss, (start / stretch).ravel(), jac=True, method="L-BFGS-B", options=options)
     return result.x.reshape(start.shape) * stretch
 
 
 def fit_logistic(
-    x: Tensor, y: Tensor, n_classes: int, parts: Sequence[Part], units: Sequence[Kind] = UNITS
+    x: Tensor,
+    y: Tensor,
+    n_classes: int,
+    parts: Sequence[Part],
+    kinds: Sequence[Kind] = UNITS,
+    reference: Tensor | None = None,
 ) -> tuple[Logistic, Tensor]:
     """The regression whose units and penalty predict held-out points best.
 
@@ -110,18 +115,20 @@ def fit_logistic(
         y: classes ``[N]``.
         n_classes: C.
         parts: to choose by.
-        units: kinds to choose from.
+        kinds: of units, to choose from.
+        reference: points that units are taken from, ``[M, D]``; ``x``, if None.
 
     Returns:
         The regression on all points, and the predictions ``[M, C]`` for all held-out points by
         regressions that did not see them.
     """
     held_y = held_out_labels(y, parts)
-    best, choice = math.inf, (units[0], _DEFAULT)
+    best, choice = math.inf, (kinds[0], _DEFAULT)
     held_log_probs = torch.zeros(0, n_classes, dtype=torch.float64)
-    for kind in units if parts else ():
+    for kind in kinds if parts else ():
         lowest, rises = math.inf, 0
-        for number, log_probs in enumerate(_held_out_path(y, n_classes, parts, kind), start=1):
+        paths = _held_out_path(y, n_classes, parts, kind, reference)
+        for number, log_probs in enumerate(paths, start=1):
             value = float(held_out_loss(log_probs, held_y))
             if value < best:
                 best, choice, held_log_probs = value, (kind, number), log_probs
@@ -130,18 +137,19 @@ def fit_logistic(
             if rises == _PATIENCE:
                 break
     kind, number = choice
-    coordinates = Coordinates.fit(x, kind)
+    units = Units.fit(x if reference is None else reference, kind)
+    coordinates = Coordinates.fit(x, units)
     *_, (weight, bias) = logistic_path(coordinates(x), y, n_classes, PENALTIES[:number])
     counts = torch.bincount(y, minlength=n_classes)
     return Logistic(coordinates, weight, bias, counts), held_log_probs
 
 
 def _held_out_path(
-    y: Tensor, n_classes: int, parts: Sequence[Part], kind: Kind
+    y: Tensor, n_classes: int, parts: Sequence[Part], kind: Kind, reference: Tensor | None
 ) -> Iterator[Tensor]:
     """Predictions ``[M, C]`` for the held-out points of all parts, for each penalty in turn."""
     paths, held = [], []
-    for part, z in coordinates_of(parts, kind):
+    for part, z in coordinates_of(parts, kind, reference):
         known = y[~part.held]
         paths.append(logistic_path(z[~part.held], known, n_classes))
         held.append((z[part.held], torch.bincount(known, minlength=n_classes)))

@@ -84,9 +84,8 @@ class Coordinates:
     axes: Tensor
 
     @classmethod
-    def fit(cls, x: Tensor, kind: Kind, most: int | None = None) -> Coordinates:
+    def fit(cls, x: Tensor, units: Units, most: int | None = None) -> Coordinates:
         """All axes along which the points ``x [N, D]`` vary, or the first ``most`` of them."""
-        units = Units.fit(x, kind)
         z = units(x)
         origin = z.mean(0)
         z = z - origin
@@ -94,7 +93,9 @@ class Coordinates:
         # The eigenvectors of the smaller of two matrices with the same eigenvalues.
         variance, vectors = torch.linalg.eigh(z @ z.T if wide else z.T @ z)
         largest = variance[-1].clamp_min(torch.finfo(z.dtype).tiny)
-        vectors = vectors[:, variance > 1e-12 * largest].flip(1)[:, :most]
+        kept = variance > 1e-12 * largest
+        kept[-1] = True  # at least one, also for points that are all the same
+        vectors = vectors[:, kept].flip(1)[:, :most]
         axes = torch.nn.functional.normalize(z.T @ vectors, dim=0) if wide else vectors
         return cls(units, origin, axes)
 
@@ -103,12 +104,34 @@ class Coordinates:
         return (self.units(x) - self.origin) @ self.axes
 
 
+def plausible_kinds(x: Tensor) -> tuple[Kind, ...]:
+    """The kinds of units that may suit features ``x [N, D]``.
+
+    Where the largest standard deviation is more than a hundred times the median one, features were
+    measured in different units, and all but the largest would count for nothing in a common one.
+    """
+    deviation = x.double().std(0, correction=0)
+    deviation = deviation[deviation > 0]
+    mixed = len(deviation) > 0 and bool(deviation.max() > 100 * deviation.median())
+    return ("each",) if mixed else UNITS
+
+
 def coordinates_of(
-    parts: Sequence[Part], kind: Kind, most: int | None = None
+    parts: Sequence[Part], kind: Kind, reference: Tensor | None, most: int | None = None
 ) -> Iterator[tuple[Part, Tensor]]:
-    """Parts with the coordinates ``[N, R]`` of their points; worked out once for equal features."""
-    last: tuple[Tensor, Tensor] | None = None
+    """Parts with the coordinates ``[N, R]`` of their points.
+
+    Args:
+        parts: all with the same features, if there is a reference.
+        kind: of the units.
+        reference: points that units are taken from; None: those that a part does not hold out.
+        most: see `Coordinates.fit`.
+    """
+    if reference is not None and parts:
+        x = parts[0].x
+        z = Coordinates.fit(x, Units.fit(reference, kind), most)(x)
+        yield from ((part, z) for part in parts)
+        return
     for part in parts:
-        if last is None or last[0] is not part.x:
-            last = part.x, Coordinates.fit(part.x, kind, most)(part.x)
-        yield part, last[1]
+        units = Units.fit(part.x[~part.held], kind)
+        yield part, Coordinates.fit(part.x, units, most)(part.x)

@@ -34,12 +34,12 @@ from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryErro
 from spinal.methods import find_method
 from spinal.networks import compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import FitContext, View
+from spinal.posteriors import SPN, FitContext, View
 from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
 
 Indices = NDArray[np.int64]
-By = Literal["method", "network"]
+By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
@@ -218,15 +218,20 @@ class ActiveLearner:
 
         Args:
             points: any points, in the pool or not; or what `view` gave for them.
-            by: the ``method`` (its posterior), or the head of the ``network``.
+            by: the ``method`` (its posterior), the head of the ``network``, or the ``spn`` alone
+                where the method's predictions are not only the circuit's.
         """
         view = self.view(points)
         if by == "method":
             log_probs = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
         elif by == "network":
             log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
+        elif by == "spn":
+            if not isinstance(self.posterior, SPN):
+                raise SpinalError(f"{type(self.posterior).__name__} has no SPN to predict by")
+            log_probs = self.posterior.predict_alone(view)
         else:
-            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+            raise SpinalError(f"predictions are by 'method', 'network' or 'spn', not {by!r}")
         return log_probs.numpy()
 
     def predict_proba(

@@ -30,7 +30,7 @@ from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
-#: Unlabelled points that ``prior="pool"`` looks at.
+#: Unlabelled points that units and ``prior="pool"`` are taken from.
 _UNLABELLED = 2000
 #: Points at a time.
 _CHUNK = 4096
@@ -111,8 +111,11 @@ class SPN(Posterior):
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
         if _on_inputs(labelled):
-            x = next(_vectors(labelled, len(labelled)))
-            blend = fit_on_vectors(x, labels, n_classes, context.seed)
+            x, unlabelled = next(_vectors(labelled, len(labelled))), None
+            if context.draw_unlabelled is not None:
+                drawn = context.draw_unlabelled(_UNLABELLED)
+                unlabelled = torch.cat([x[:0], *_vectors(drawn)])
+            blend = fit_on_vectors(x, labels, n_classes, context.seed, unlabelled)
         else:
             part, held_head = _second_network(labelled, labels, context)
             z = labelled.features.cpu()
