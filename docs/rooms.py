@@ -48,6 +48,8 @@ ROOMS = (
     Room("data", "datasets, folders, splits, the pool of points"),
     Room("networks", "features(x) and head(z), and how they are trained"),
     Room("encoders", "images or texts as vectors, kept on disk"),
+    Room("classifiers", "on vectors, in closed form, chosen by held-out points",
+         imports=("circuits",)),
     Room("posteriors", "p(y | x, labelled data), by whatever means"),
     Room("acquisition", "from arrays to a batch; never sees a model", imports=()),
     Room("learner", "ask, tell, fit, predict: everything above meets here"),

@@ -151,6 +151,10 @@ class Circuit(nn.Module):
         if masks is None:
             return self.class_values(z)[0].log_softmax(1)
         rate = self.leaf_dropout if dropout is None else dropout
+        if masks < 1 or not 0 <= rate < 1:
+            raise StructureError(
+                f"masks must be 1 or more and dropout from 0 to below 1, not {masks} and {rate}"
+            )
         keep = draw_kept((masks, self.n_features), rate, generator).to(z.device)
         theta = self.evaluate()
         samples = [self.class_values(z, kept[None], theta)[0] for kept in keep]
@@ -180,7 +184,7 @@ class Circuit(nn.Module):
         if not len(z):
             return z.new_zeros(0, self.n_classes), z.new_zeros(0, dtype=wide(z))
         if len(z) <= CHUNK:
-            return self._class_values(z, keep, theta)
+            return _finite(*self._class_values(z, keep, theta))
         pieces: Iterable[Tensor | None] = repeat(None)
         if keep is not None:
             pieces = keep.expand(len(z), -1).split(CHUNK)
@@ -189,7 +193,7 @@ class Circuit(nn.Module):
             for piece, kept in zip(z.split(CHUNK), pieces, strict=False)
         ]
         by_class, common = zip(*parts, strict=True)
-        return torch.cat(by_class), torch.cat(common)
+        return _finite(torch.cat(by_class), torch.cat(common))
 
     def _class_values(
         self, z: Tensor, keep: Tensor | None, theta: Evaluated
@@ -359,6 +363,13 @@ class Circuit(nn.Module):
         if not isinstance(circuit, cls):
             raise StructureError(f"{path} holds a {type(circuit).__name__}, not a {cls.__name__}")
         return circuit
+
+
+def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, or an error. Not while training, where every step would wait for the check."""
+    if not torch.is_grad_enabled() and not bool(by_class.amax(1).isfinite().all()):
+        raise StructureError("features are infinite, or too large for the circuit: scale them")
+    return by_class, common
 
 
 def draw_kept(

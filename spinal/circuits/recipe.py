@@ -57,6 +57,24 @@ class Recipe:
     leaf_dropout: float = 0.3
     fit: FitSettings = field(default_factory=FitSettings)
 
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("structure", ("auto", "dgc", "random")),
+            ("units", ("common", "each")),
+            ("start", ("classes", "data", "random")),
+        ):
+            if getattr(self, name) not in choices:
+                raise SpinalError(
+                    f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}"
+                )
+        if self.leaves < 1 or self.repetitions < 1 or not all(n >= 1 for n in self.sums):
+            raise SpinalError(
+                f"leaves, sums and repetitions must be 1 or more: got leaves={self.leaves}, "
+                f"sums={self.sums}, repetitions={self.repetitions}"
+            )
+        if not 0 <= self.leaf_dropout < 1:
+            raise SpinalError(f"leaf_dropout must be from 0 to below 1, not {self.leaf_dropout}")
+
     def build(
         self, n_features: int, n_classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
     ) -> Circuit:
@@ -74,12 +92,10 @@ class Recipe:
             return DGCSPN(
                 grid, n_classes, n_features=n_features, sums=self.sums, pad=True, **shared
             )
-        if structure == "random":
-            return RandomSPN(
-                n_features, n_classes, depth=self.depth, repetitions=self.repetitions,
-                sums=self.sums[0], **shared,
-            )  # fmt: skip
-        raise SpinalError(f"structure is 'auto', 'dgc' or 'random', not {structure!r}")
+        return RandomSPN(
+            n_features, n_classes, depth=self.depth, repetitions=self.repetitions,
+            sums=self.sums[0], **shared,
+        )  # fmt: skip
 
 
 #: What the paper states: five sum layers, Adam at 0.08 for 650 epochs, cross-entropy alone. It

@@ -75,6 +75,14 @@ class FitSettings:
             raise SpinalError("EM maximises the likelihood: set generative=1, or optimiser='adam'")
         if self.optimiser not in ("adam", "em") or self.schedule not in ("one-cycle", "constant"):
             raise SpinalError(f"unknown optimiser {self.optimiser!r} or schedule {self.schedule!r}")
+        if not 0 <= self.leaf_dropout < 1:
+            raise SpinalError(f"leaf_dropout must be from 0 to below 1, not {self.leaf_dropout}")
+        counts = (self.steps, self.epochs, self.batch_size, self.patience, self.check_every)
+        if self.learning_rate <= 0 or any(n is not None and n < 1 for n in counts):
+            raise SpinalError(
+                "learning_rate, steps, epochs, batch_size, patience and check_every must be "
+                "positive"
+            )
 
 
 @dataclass

@@ -39,7 +39,7 @@ from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
 
 Indices = NDArray[np.int64]
-By = Literal["method", "network"]
+By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
@@ -218,7 +218,11 @@ class ActiveLearner:
 
         Args:
             points: any points, in the pool or not; or what `view` gave for them.
-            by: the ``method`` (its posterior), or the head of the ``network``.
+            by: the ``method`` (its posterior), the head of the ``network``, or the ``spn`` alone
+                where the method's predictions are not only the circuit's.
+
+        Raises:
+            SpinalError: if the posterior has no such part.
         """
         view = self.view(points)
         if by == "method":
@@ -226,7 +230,7 @@ class ActiveLearner:
         elif by == "network":
             log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
         else:
-            raise SpinalError(f"predictions are by 'method' or by 'network', not {by!r}")
+            log_probs = self.posterior.predict_part(view, by)
         return log_probs.numpy()
 
     def predict_proba(

@@ -115,6 +115,10 @@ class Posterior(ABC):
             f"{type(self).__name__} is a single model; this acquisition function compares samples"
         )
 
+    def predict_part(self, view: View, name: str) -> Tensor:
+        """What one part of a mixture says alone, ``log_probs_N_C``, such as the ``spn``."""
+        raise SpinalError(f"{type(self).__name__} has no part {name!r} to predict by")
+
     def log_density(self, view: View) -> Tensor:
         """How usual each point is, ``log p(z)`` as ``[N]``."""
         raise SpinalError(f"{type(self).__name__} has no density")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +12,28 @@ import torch
 from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
-from spinal.errors import SpinalError
+from spinal.classifiers import Part, label_frequencies, pool_frequencies
+from spinal.classifiers.blend import (
+    FOLDS,
+    Blend,
+    fit_on_network,
+    fit_on_vectors,
+    from_tensors,
+    to_tensors,
+)
+from spinal.classifiers.parts import stratified_folds
+from spinal.classifiers.priors import check_prior, given_frequencies
+from spinal.errors import FileFormatError, SpinalError
+from spinal.files import read_tensors, write_tensors
+from spinal.networks import compute_features, predict_logits, train
+from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
+
+_FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
+#: Unlabelled points that units and ``prior="pool"`` are taken from.
+_UNLABELLED = 2000
+#: Points at a time.
+_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -25,23 +47,41 @@ class _Values:
 
 @dataclass
 class SPN(Posterior):
-    r"""``p(y | x) = p(y | z)`` by a circuit trained on the labelled features ``z``.
+    r"""``p(y | x)`` by a sum-product network.
+
+    By default the circuit is fitted in closed form, its settings are chosen by held-out points, and
+    it steps aside as far as these say that another classifier on the same features is better: see
+    `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
+    network. Where the network is one dense layer, it works on that layer's input, which does not
+    depend on the labels. Otherwise a second network is trained on four fifths of the labels, to see
+    how features of unseen points look.
+
+    With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
+
+    Density, samples and moments are always the circuit's.
 
     Attributes:
-        recipe: how the circuit is built and fitted.
-        grid: on which the features lie (the paper: 16 x 8, 16 x 32); the smallest that fits, if
-            None.
+        recipe: how a circuit is built and trained, as in the paper; None: in closed form.
+        grid: on which the features lie (the paper: 16 x 8, 16 x 32), for a trained circuit; the
+            smallest that fits, if None.
         masks: K, how many sets of dropped features `sample` draws.
-        dropout: the rate of those drops; the recipe's ``leaf_dropout``, if None.
+        dropout: the rate of those drops; the recipe's ``leaf_dropout``, or 0.3, if None.
+        prior: class frequencies to predict under: of the ``labels`` (as far as their counts tell
+            them apart from equal ones), of the ``pool`` (by its predictions), ``uniform``, or a
+            number for each class. For a circuit in closed form.
+        shares: after `fit`, the weight of each classifier in predictions.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density", "moments"})
 
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe | None = None
     grid: tuple[int, int] | None = None
     masks: int = 20
     dropout: float | None = None
+    prior: str | tuple[float, ...] = "labels"
+    shares: dict[str, float] = field(default_factory=dict, init=False)
     circuit: Circuit | None = field(default=None, init=False, repr=False)
+    blend: Blend | None = field(default=None, init=False, repr=False)
     _last: _Values | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -49,56 +89,171 @@ class SPN(Posterior):
             raise SpinalError(f"masks must be 1 or more, not {self.masks}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
+        check_prior(self.prior)
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
-        self.circuit = train_circuit(
-            labelled.features,
-            labels,
-            context.n_classes,
-            self.recipe,
-            grid=self.grid,
-            seed=context.seed,
-            on_step=context.on_step,
-        )
         self._last = None
+        if self.recipe is None:
+            self._fit_blend(labelled, labels, context)
+        else:
+            self.blend = None
+            self.circuit = train_circuit(
+                labelled.features,
+                labels,
+                context.n_classes,
+                self.recipe,
+                grid=self.grid,
+                seed=context.seed,
+                on_step=context.on_step,
+            )
+        self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
+
+    def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
+        n_classes = context.n_classes
+        if _on_inputs(labelled):
+            x, unlabelled = next(_vectors(labelled, len(labelled))), None
+            if context.draw_unlabelled is not None:
+                drawn = context.draw_unlabelled(_UNLABELLED)
+                unlabelled = torch.cat([x[:0], *_vectors(drawn)])
+            blend = fit_on_vectors(x, labels, n_classes, context.seed, unlabelled)
+        else:
+            part, held_head = _second_network(labelled, labels, context)
+            z = labelled.features.cpu()
+            blend = fit_on_network(z, labels, n_classes, part, held_head)
+        self.blend = blend.with_prior(self._frequencies(blend, labels, context))
+        self.circuit = self.blend.gaussian.circuit
+
+    def _frequencies(self, blend: Blend, labels: Tensor, context: FitContext) -> Tensor:
+        """The class frequencies that `prior` stands for, ``[C]``."""
+        n_classes = context.n_classes
+        if not isinstance(self.prior, str):
+            return given_frequencies(self.prior, n_classes)
+        if self.prior == "uniform":
+            return given_frequencies([1.0] * n_classes, n_classes)
+        frequencies = label_frequencies(torch.bincount(labels, minlength=n_classes))
+        if self.prior == "pool" and context.draw_unlabelled is not None:
+            view = context.draw_unlabelled(_UNLABELLED)
+            log_probs = _predict(blend, view)
+            return pool_frequencies(log_probs, blend.before, frequencies, len(labels))
+        return frequencies
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
-        """The exact posterior of the circuit, ``log_probs_N_C``."""
-        return self._values(view).by_class.log_softmax(1)
+        """Log-probabilities ``log_probs_N_C`` by all classifiers that have a share."""
+        if self.blend is None:
+            return self.predict_part(view, "spn")
+        return _predict(self.blend, view).to(view.features.dtype)
+
+    def predict_part(self, view: View, name: str) -> Tensor:
+        """The exact posterior of the circuit, ``spn``, as ``log_probs_N_C``."""
+        if name != "spn":
+            return super().predict_part(view, name)
+        return self._values(view).by_class.log_softmax(1).to(view.features.dtype)
 
     @torch.no_grad()
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
-        """Posteriors given the features that are left when others are dropped at random."""
+        """Posteriors of the circuit given what is left when variables are dropped at random."""
+        rate = self.dropout
+        if rate is None and self.recipe is None:
+            rate = 0.3
         return self._fitted().log_posterior(
-            view.features,
+            self._variables(view),
             masks=self.masks if k is None else k,
-            dropout=self.dropout,
+            dropout=rate,
             generator=torch.Generator().manual_seed(seed),
-        )
+        ).to(view.features.dtype)  # fmt: skip
 
     def log_density(self, view: View) -> Tensor:
         values = self._values(view)
-        return (values.by_class.logsumexp(1) + values.common).to(values.by_class.dtype)
+        return (values.by_class.logsumexp(1) + values.common).to(view.features.dtype)
 
     def moments(self, view: View) -> Tensor:
-        """Over features dropped as ``masks`` drop them, roughly: see `spinal.circuits.dropout`."""
-        return torch.stack(self._fitted().dropout_posterior(view.features, self.dropout), dim=1)
+        """Over variables dropped as ``masks`` drop them, roughly: see `spinal.circuits.dropout`."""
+        rate = 0.3 if self.dropout is None and self.recipe is None else self.dropout
+        moments = self._fitted().dropout_posterior(self._variables(view), rate)
+        return torch.stack(moments, dim=1).to(view.features.dtype)
 
     def save(self, folder: Path) -> None:
-        self._fitted().save(folder / "spn.safetensors")
+        self._fitted().save(folder / _FILE)
+        if self.blend is not None:
+            write_tensors(folder / _BLEND_FILE, to_tensors(self.blend), _FORMAT, {})
 
     def load(self, folder: Path) -> None:
-        self.circuit = Circuit.load(folder / "spn.safetensors")
-        self._last = None
+        self._last, self.blend = None, None
+        self.circuit = Circuit.load(folder / _FILE)
+        if self.recipe is None:
+            _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)
+            try:
+                self.blend = from_tensors(Blend, tensors, self.circuit)
+            except KeyError as error:
+                raise FileFormatError(f"{folder / _BLEND_FILE}: {error} is missing") from error
+        self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
+
+    def _variables(self, view: View) -> Tensor:
+        """What the circuit is about, ``[N, R]``."""
+        if self.blend is None:
+            return view.features
+        gaussian = self.blend.gaussian
+        return torch.cat([gaussian.variables(x) for x in _vectors(view)])
 
     def _values(self, view: View) -> _Values:
         """Posterior and density come from one pass of the circuit, which is kept for both."""
         if self._last is None or self._last.features is not view.features:
             with torch.no_grad():
-                self._last = _Values(view.features, *self._fitted().class_values(view.features))
+                values = self._fitted().class_values(self._variables(view))
+                self._last = _Values(view.features, *values)
         return self._last
 
     def _fitted(self) -> Circuit:
         if self.circuit is None:
             raise RuntimeError("the SPN has not been fitted yet")
         return self.circuit
+
+
+def _on_inputs(view: View) -> bool:
+    """Whether the points are vectors, and the network is a single layer on them."""
+    return view.network.config.get("name") == "dense" and len(view.points.shape) == 2
+
+
+def _vectors(view: View, size: int = _CHUNK) -> Iterator[Tensor]:
+    """What the classifiers see of the points, ``[n, D]`` at a time."""
+    for start in range(0, len(view), size):
+        rows = slice(start, start + size)
+        if _on_inputs(view):
+            yield torch.as_tensor(view.points[view.indices[rows]])
+        else:
+            yield view.features[rows].cpu()
+
+
+def _predict(blend: Blend, view: View) -> Tensor:
+    """Predictions ``[N, C]``, float64."""
+    said, start = [torch.zeros(0, len(blend.after), dtype=torch.float64)], 0
+    for x in _vectors(view):
+        head = None
+        if blend.sharpness is not None:
+            z = view.features[start : start + len(x)]
+            head = predict_logits(view.network, z).log_softmax(1).cpu()
+        said.append(blend.log_probs(x, head))
+        start += len(x)
+    return torch.cat(said)
+
+
+def _second_network(
+    labelled: View, labels: Tensor, context: FitContext
+) -> tuple[Part | None, Tensor]:
+    """Features by a network that saw four fifths of the labels, and its answers for the rest."""
+    held = stratified_folds(labels, FOLDS, context.seed) == 0
+    if bool(held.all()):
+        return None, torch.zeros(0, context.n_classes)
+    points = labelled.points[labelled.indices]
+    network = copy.deepcopy(labelled.network)
+    train(
+        network,
+        points[~held.numpy()],
+        labels[~held],
+        context.training,
+        validation=context.validation,
+        seed=derived_seed(context.seed, 1),
+        on_step=context.on_step,
+    )
+    z = compute_features(network, points)
+    return Part(z.cpu(), held), predict_logits(network, z[held]).log_softmax(1).cpu()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -87,3 +88,42 @@ def test_missing_features_are_no_obstacle() -> None:
     z[:, 4] = torch.nan
     circuit = train_circuit(z, y, 3, QUICK)
     assert (circuit.log_posterior(z).argmax(1) == y).float().mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"units": "x"},
+        {"start": "x"},
+        {"structure": "x"},
+        {"leaves": 0},
+        {"sums": (16, 0)},
+        {"leaf_dropout": -1},
+        {"leaf_dropout": 1.0},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpinalError, match=next(iter(wrong))):
+        Recipe(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"leaf_dropout": 1.5}, {"steps": 0}, {"batch_size": 0}, {"learning_rate": 0.0}]
+)
+def test_fits_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpinalError, match=next(iter(wrong))):
+        FitSettings(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"masks": 0}, {"masks": 2, "dropout": 2.0}])
+def test_masks_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpinalError, match="masks"):
+        Recipe().build(8, 2).log_posterior(torch.zeros(3, 8), **wrong)
+
+
+def test_features_beyond_all_numbers_are_refused() -> None:
+    circuit = Recipe().build(8, 2)
+    z = torch.zeros(3, 8, dtype=torch.float64)
+    z[1, 2] = 1e200
+    with torch.no_grad(), pytest.raises(SpinalError, match="too large"):
+        circuit.log_posterior(z)

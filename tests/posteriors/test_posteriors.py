@@ -34,7 +34,8 @@ POSTERIORS = {
     "mc-dropout": lambda: MCDropout(samples=8),
     "neural-linear": lambda: NeuralLinear(draws=8, epochs=30),
     "ensemble": lambda: Ensemble(members=3, training=TRAINING),
-    "spn": lambda: SPN(QUICK),
+    "spn": SPN,
+    "trained spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
 }
 
@@ -153,6 +154,66 @@ def test_the_spn_predicts_by_its_circuit_and_samples_by_masks() -> None:
     torch.testing.assert_close(spn.predict(view), spn.circuit.log_posterior(view.features))
     torch.testing.assert_close(spn.log_density(view), spn.circuit.log_prob(view.features))
     assert spn.sample(view).std(1).max() > 0.01
+
+
+def image_view(n: int = 60) -> tuple[View, torch.Tensor]:
+    """Images of three classes, by how bright they are, in a small LeNet."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    images = rng.integers(0, 80, (n, 8, 8, 1)) + 60 * y[:, None, None, None]
+    points = as_points(images.astype(np.uint8))
+    network = build_network("lenet", (8, 8, 1), 3, width=0.2)
+    return View(network, points, np.arange(n), compute_features(network, points)), torch.tensor(y)
+
+
+def test_the_spn_says_who_answers_beside_it() -> None:
+    vectors, whole = SPN(), SPN()
+    fit(vectors)
+    assert set(vectors.shares) == {"spn", "logistic", "trees"}
+    assert "shares={'spn': " in repr(vectors)
+    view, y = image_view()
+    whole.fit(view, y, FitContext(3, training=TRAINING))
+    assert set(whole.shares) == {"spn", "network"}
+    assert sum(whole.shares.values()) == pytest.approx(1)
+    torch.testing.assert_close(whole.predict(view).exp().sum(1), torch.ones(60))
+
+
+def test_the_spn_alone_is_its_circuit() -> None:
+    spn = SPN()
+    fit(spn)
+    view, _ = make_view(seed=1)
+    assert spn.blend is not None
+    variables = spn.blend.gaussian.variables(torch.as_tensor(view.points[view.indices]))
+    expected = spn.blend.gaussian.circuit.log_posterior(variables).float()
+    torch.testing.assert_close(spn.predict_part(view, "spn"), expected)
+
+
+def test_a_given_prior_is_predicted_under() -> None:
+    view, y = make_view()
+    few = torch.arange(40) % 3 != 2
+    part = View(view.network, view.points, view.indices[few.numpy()], view.features[few])
+    means = []
+    for prior in ("labels", "uniform", (1.0, 1.0, 98.0)):
+        spn = SPN(prior=prior)
+        spn.fit(part, y[few], FitContext(3, training=TRAINING))
+        means.append(float(spn.predict(view).exp().mean(0)[2]))
+    assert 0 < means[0] < means[1] < means[2]
+
+
+@pytest.mark.parametrize("prior", ["x", (0.5, -0.5), ()])
+def test_a_prior_that_is_none_is_refused(prior: object) -> None:
+    with pytest.raises(SpinalError, match="prior"):
+        SPN(prior=prior)  # type: ignore[arg-type]
+
+
+def test_labels_of_one_class_and_a_single_label_are_enough() -> None:
+    view, _ = image_view()
+    for n in (1, 4):
+        part = View(view.network, view.points, view.indices[:n], view.features[:n])
+        spn = SPN()
+        spn.fit(part, torch.zeros(n, dtype=torch.long), FitContext(3, training=TRAINING))
+        assert spn.predict(view).isfinite().all()
+        assert spn.log_density(view).isfinite().all()
 
 
 def test_mc_dropout_converges_to_the_mean_network() -> None:

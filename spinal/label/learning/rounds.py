@@ -17,11 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
+from spinal.circuits import Recipe
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
+from spinal.methods import find_method
 from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
 from spinal.posteriors import View
@@ -242,9 +244,11 @@ def make_learner(
         network, training = build_fine_tuned(encoder, n_classes, seed=seed), FINE_TUNED
     else:
         network = build_from_scratch(name, size, n_classes, seed=seed)
+    # A trained circuit on the layer's features: the one that can be exported.
+    trained = find_method(settings.method).posterior == "spn"
     return ActiveLearner(
         pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
-        training=training,
+        training=training, posterior={"recipe": Recipe()} if trained else None,
     )  # fmt: skip
 
 

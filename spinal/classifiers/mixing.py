@@ -1,0 +1,38 @@
+r"""Several classifiers as one: :math:`p(c \mid x) = \sum_m w_m\, p_m(c \mid x)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_STEPS = 200
+
+
+def mixing_weights(held_log_probs: Sequence[Tensor], labels: Tensor) -> Tensor:
+    r"""The weights ``[M]`` under which held-out points are most likely, found by EM.
+
+    One more point for each classifier, which only that classifier can explain, keeps every weight
+    above 0 and lets few points change little:
+
+    .. math::
+        \max_w \sum_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \sum_m \log w_m .
+
+    Args:
+        held_log_probs: predictions ``[N, C]`` of each classifier, by models that did not see the
+            points.
+        labels: their classes ``[N]``.
+    """
+    log_p = torch.stack([p.double().gather(1, labels[:, None]).squeeze(1) for p in held_log_probs])
+    weights = torch.full((len(log_p),), 1 / len(log_p), dtype=torch.float64)
+    for _ in range(_STEPS):
+        counts = (log_p + weights.log()[:, None]).softmax(0).sum(1) + 1
+        weights = counts / counts.sum()
+    return weights
+
+
+def mix(log_probs: Sequence[Tensor], weights: Tensor) -> Tensor:
+    """Predictions ``[N, C]`` of the mixture, from those of each classifier."""
+    weighted = [p + w for p, w in zip(log_probs, weights.log(), strict=True)]
+    return torch.stack(weighted).logsumexp(0)

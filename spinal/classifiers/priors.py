@@ -1,0 +1,101 @@
+r"""How frequent the classes are, which labels tell only roughly.
+
+A classifier that was fitted under class frequencies :math:`\pi` says :math:`p(c \mid x)`. Where the
+frequencies are :math:`q`, and classes look the same, it should say
+:math:`p(c \mid x)\, q_c / \pi_c`, normalised.
+
+**From labels.** Fifty random labels of ten equally frequent classes hold two of one and eleven of
+another. So frequencies are taken as drawn from a Dirichlet distribution :math:`(a, \dots, a)`, and
+the counts :math:`n_c` themselves say how alike they are: each :math:`a` weighs what the probability
+of the counts under it is,
+
+.. math::
+    q_c = \sum_a w_a \frac{n_c + a}{N + C a}, \qquad
+    w_a \propto \frac{\Gamma(C a)}{\Gamma(N + C a)} \prod_c \frac{\Gamma(n_c + a)}{\Gamma(a)} .
+
+**From the pool**, for labels that were chosen: EM on the predictions for M unlabelled points
+(Saerens et al., 2002), beside N that have the frequencies from the labels,
+
+.. math::
+    q'_c \leftarrow \frac{\sum_i p_{q'}(c \mid x_i) + N q_c}{M + N} .
+
+It needs predictions that are calibrated, and hurts where they are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spinal.errors import SpinalError
+
+Prior = Literal["labels", "pool", "uniform"]
+PRIORS: tuple[Prior, ...] = get_args(Prior)
+_STEPS = 100
+#: Choices of a.
+_ALIKE = torch.logspace(-1.5, 4, 56, dtype=torch.float64)
+
+
+def check_prior(prior: str | Sequence[float]) -> None:
+    """Refuse what is no prior.
+
+    Raises:
+        SpinalError: for an unknown name, or numbers that are not positive.
+    """
+    if isinstance(prior, str):
+        if prior not in PRIORS:
+            raise SpinalError(f"prior is one of {', '.join(PRIORS)}, or numbers, not {prior!r}")
+    elif not len(prior) or not all(math.isfinite(p) and p > 0 for p in prior):
+        raise SpinalError(f"a prior has a positive number for every class, not {list(prior)}")
+
+
+def add_one(counts: Tensor) -> Tensor:
+    """Frequencies with add-one smoothing, ``[C]`` from counts ``[C]``, float64."""
+    smoothed = counts.double() + 1
+    return smoothed / smoothed.sum()
+
+
+def label_frequencies(counts: Tensor) -> Tensor:
+    """Class frequencies ``[C]`` from the counts of labels ``[C]``, float64."""
+    counts, a = counts.double(), _ALIKE[:, None]
+    n, n_classes = counts.sum(), len(counts)
+    log_w = (torch.lgamma(counts + a) - torch.lgamma(a)).sum(1)
+    log_w += torch.lgamma(n_classes * _ALIKE) - torch.lgamma(n + n_classes * _ALIKE)
+    return log_w.softmax(0) @ ((counts + a) / (n + n_classes * a))
+
+
+def pool_frequencies(log_probs: Tensor, before: Tensor, guard: Tensor, n_labels: int) -> Tensor:
+    """Class frequencies ``[C]`` by EM on predictions.
+
+    Args:
+        log_probs: for M unlabelled points, ``[M, C]``.
+        before: frequencies under which they were made, ``[C]``.
+        guard: frequencies from the labels, ``[C]``.
+        n_labels: N.
+    """
+    q = guard
+    for _ in range(_STEPS):
+        votes = shift_prior(log_probs.double(), before, q).exp().sum(0)
+        q = (votes + n_labels * guard) / (len(log_probs) + n_labels)
+    return q
+
+
+def given_frequencies(prior: Sequence[float], n_classes: int) -> Tensor:
+    """Class frequencies ``[C]`` from a number for each class.
+
+    Raises:
+        SpinalError: if there are not as many numbers as classes.
+    """
+    if len(prior) != n_classes:
+        raise SpinalError(f"a prior of {len(prior)} numbers, but {n_classes} classes")
+    numbers = torch.tensor(list(prior), dtype=torch.float64)
+    return numbers / numbers.sum()
+
+
+def shift_prior(log_probs: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    """Predictions ``[N, C]`` under other class frequencies ``[C]``."""
+    return (log_probs + (after.log() - before.log())).log_softmax(1)

@@ -1,0 +1,187 @@
+"""Mixtures, priors, trees and units, each against an independent computation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from spinal.classifiers import (
+    UNITS,
+    Units,
+    fit_trees,
+    held_out_loss,
+    held_out_parts,
+    label_frequencies,
+    mix,
+    mixing_weights,
+    pool_frequencies,
+    shift_prior,
+)
+from spinal.classifiers.blend import Blend, fit_on_vectors, from_tensors, to_tensors
+from spinal.classifiers.priors import check_prior, given_frequencies
+from spinal.classifiers.sharpness import fit_sharpness
+from spinal.classifiers.units import Coordinates, plausible_kinds
+from spinal.errors import SpinalError
+from tests.classifiers.data import clouds
+
+
+def random_log_probs(n: int, classes: int, seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, classes, generator=generator).double().log_softmax(1)
+
+
+def test_weights_make_the_mixture_most_likely() -> None:
+    first, second = random_log_probs(50, 3, 0), random_log_probs(50, 3, 1)
+    labels = torch.arange(50) % 3
+    found = float(mixing_weights([first, second], labels)[0])
+    rows = torch.arange(50)
+
+    def objective(w: float) -> float:
+        p = w * first[rows, labels].exp() + (1 - w) * second[rows, labels].exp()
+        return float(p.log().sum() + np.log(w) + np.log(1 - w))
+
+    grid = np.linspace(0.001, 0.999, 999)
+    assert found == pytest.approx(grid[int(np.argmax([objective(w) for w in grid]))], abs=2e-3)
+
+
+def test_a_mixture_is_a_mean_of_probabilities() -> None:
+    first, second = random_log_probs(5, 3, 0), random_log_probs(5, 3, 1)
+    weights = torch.tensor([0.3, 0.7]).double()
+    expected = 0.3 * first.exp() + 0.7 * second.exp()
+    torch.testing.assert_close(mix([first, second], weights).exp(), expected)
+
+
+def test_equal_counts_are_taken_for_chance_and_unequal_ones_are_not() -> None:
+    by_chance = torch.tensor([4, 7, 5, 6, 3, 5, 8, 4, 5, 3])
+    assert (label_frequencies(by_chance) - 0.1).abs().max() < 0.02
+    long_tail = torch.tensor([200, 80, 30, 12, 5, 2])
+    expected = long_tail / long_tail.sum()
+    assert (label_frequencies(long_tail) - expected).abs().max() < 0.01
+    torch.testing.assert_close(label_frequencies(by_chance).sum(), torch.tensor(1.0).double())
+    assert (label_frequencies(torch.tensor([9, 0, 0])) > 0).all()
+
+
+def test_a_shift_of_the_prior_is_bayes_rule() -> None:
+    likelihood = torch.rand(7, 3, generator=torch.Generator().manual_seed(0)).double()
+    before, after = torch.tensor([0.5, 0.3, 0.2]).double(), torch.tensor([0.1, 0.1, 0.8]).double()
+    posterior = (likelihood * before / (likelihood @ before)[:, None]).log()
+    expected = likelihood * after / (likelihood @ after)[:, None]
+    torch.testing.assert_close(shift_prior(posterior, before, after).exp(), expected)
+
+
+def test_the_pool_tells_how_frequent_classes_are() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(4000, generator=generator).double() + 3 * (torch.arange(4000) < 3200)
+    before = torch.tensor([0.5, 0.5]).double()
+    # Normals at 0 and 3, in equal parts: the log-odds are linear.
+    log_probs = torch.stack([torch.zeros_like(z), 3 * z - 4.5], 1).log_softmax(1)
+    assert pool_frequencies(log_probs, before, before, 1)[1] == pytest.approx(0.8, abs=0.02)
+    guarded = pool_frequencies(log_probs, before, before, 10**9)
+    torch.testing.assert_close(guarded, before, atol=1e-5, rtol=0)
+
+
+def test_sharpness_is_found() -> None:
+    truth = random_log_probs(20000, 4, 3)
+    labels = truth.exp().multinomial(1, generator=torch.Generator().manual_seed(0)).squeeze(1)
+    assert fit_sharpness((3 * truth).log_softmax(1), labels) == pytest.approx(1 / 3, rel=0.1)
+    assert fit_sharpness(truth[:0], labels[:0]) == 1
+
+
+def test_the_loss_counts_one_mistake_more() -> None:
+    certain = torch.tensor([[0.0, -12.0]] * 10).log_softmax(1)
+    modest = torch.tensor([[0.9, 0.1]] * 10).log()
+    labels = torch.zeros(10, dtype=torch.long)
+    assert held_out_loss(modest, labels) < held_out_loss(certain, labels)
+
+
+def test_trees_predict_like_the_trees_that_were_grown() -> None:
+    x, y = clouds(150, 5, 3)
+    trees, held = fit_trees(x, y, 4, 0)
+    probs = trees.log_probs(x).exp()
+    torch.testing.assert_close(probs.sum(1), torch.ones(150).double())
+    assert (probs > 0).all()
+    # Grown until pure, a tree is right on what it saw: about two thirds of the trees each.
+    assert (probs.argmax(1) == y).all()
+    leaves = trees.leaves(x)
+    assert (trees.feature[leaves] == -1).all()
+    row, tree = 17, 3
+    node = int(trees.roots[tree])
+    while trees.feature[node] >= 0:
+        right = float(x[row].float()[trees.feature[node]]) > float(trees.threshold[node])
+        node = int(trees.children[node, int(right)])
+    assert node == leaves[row, tree]
+    assert 0.5 < float((held.argmax(1) == y).double().mean()) < 1
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_units_do_what_they_say(kind: str) -> None:
+    x, _ = clouds(50, 4, 2)
+    x = x * torch.tensor([1.0, 10.0, 0.1, 5.0])
+    z = Units.fit(x, kind)(x)  # type: ignore[arg-type]
+    torch.testing.assert_close(z.mean(0), torch.zeros(4).double(), atol=1e-9, rtol=0)
+    torch.testing.assert_close(z.square().sum(1).mean(), torch.tensor(1.0).double())
+    if kind == "each":
+        torch.testing.assert_close(z.square().mean(0), torch.full((4,), 0.25).double())
+    if kind == "direction":
+        torch.testing.assert_close(Units.fit(x, kind)(3 * x), z)  # type: ignore[arg-type]
+
+
+def test_coordinates_keep_distances() -> None:
+    for n, d in ((50, 6), (10, 40)):
+        x, _ = clouds(n, d, 2)
+        units = Units.fit(x, "common")
+        z = Coordinates.fit(x, units)(x)
+        assert z.shape[1] <= min(n, d)
+        torch.testing.assert_close(torch.cdist(z, z), torch.cdist(units(x), units(x)))
+
+
+def test_features_in_different_units_are_not_given_a_common_one() -> None:
+    x, _ = clouds(50, 4, 2)
+    assert plausible_kinds(x) == UNITS
+    assert plausible_kinds(x * torch.tensor([1.0, 1.0, 1.0, 1e4])) == ("each",)
+
+
+@pytest.mark.parametrize("value", [1e200, float("inf"), float("nan")])
+def test_features_that_are_no_numbers_are_refused(value: float) -> None:
+    x, y = clouds(20, 3, 2)
+    x[3, 1] = value
+    with pytest.raises(SpinalError, match="finite"):
+        fit_on_vectors(x, y, 2, 0)
+
+
+def test_the_blend_leaves_out_whoever_is_bad() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(400, 2, generator=generator).double()
+    y = ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)).long()  # for trees alone
+    blend = fit_on_vectors(x, y, 2, 0)
+    assert blend.shares()["trees"] > 0.9
+    assert (blend.log_probs(x).argmax(1) == y).double().mean() > 0.95
+
+
+@pytest.mark.parametrize("d", [5, 310])
+def test_a_blend_is_kept_as_tensors(d: int) -> None:
+    x, y = clouds(60, d, 3)
+    blend = fit_on_vectors(x, y, 3, 0)
+    again = from_tensors(Blend, to_tensors(blend), blend.gaussian.circuit)
+    torch.testing.assert_close(again.log_probs(x), blend.log_probs(x))
+    assert again.shares() == blend.shares()
+    assert (again.trees is None) == (d > 300)
+
+
+def test_all_folds_hold_out_every_point_once() -> None:
+    x, y = clouds(23, 3, 3)
+    parts = held_out_parts(x, y, 5, 0)
+    assert (torch.stack([part.held for part in parts]).sum(0) == 1).all()
+
+
+@pytest.mark.parametrize("prior", ["x", (), (0.5, 0.0), (1.0, float("nan"))])
+def test_what_is_no_prior_is_refused(prior: object) -> None:
+    with pytest.raises(SpinalError):
+        check_prior(prior)  # type: ignore[arg-type]
+
+
+def test_a_prior_has_a_number_for_each_class() -> None:
+    torch.testing.assert_close(given_frequencies([1, 3], 2), torch.tensor([0.25, 0.75]).double())
+    with pytest.raises(SpinalError, match="2 numbers, but 3 classes"):
+        given_frequencies([1, 3], 3)
