@@ -27,6 +27,7 @@ from machine import peak_memory
 from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
 from spinal.experiments.protocol import Protocol, load_protocol
 from spinal.learner import ActiveLearner
+from spinal.methods import find_method
 
 POOLS = (5_000, 10_000, 20_000, 40_000)
 LABELS = (20, 100, 200, 300)
@@ -39,10 +40,10 @@ def make_learner(
 ) -> ActiveLearner:
     """A learner as `spinal run` would make it, with the initial labels."""
     pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
-    circuit = {"recipe": protocol.recipe(), "grid": protocol.circuit.grid}
     learner = ActiveLearner(
         pool, protocol.network.name, method, seed=seed, device="cpu",
-        posterior=circuit if method == "spn-cnn" else None, training=protocol.training(),
+        posterior=protocol.posterior_settings(find_method(method).posterior),
+        training=protocol.training(),
         candidates=protocol.candidates,
     )  # fmt: skip
     learner.tell(splits.initial, dataset.train_labels[splits.initial])

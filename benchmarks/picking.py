@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from scipy.spatial.distance import cdist
 
 from spinal.data import Dataset, load_dataset
 from spinal.experiments.grid import make_runs, run_grid
-from spinal.experiments.protocol import CircuitProtocol, NetworkProtocol, Protocol
+from spinal.experiments.protocol import NetworkProtocol, Protocol
 from spinal.experiments.runs import Run
 from spinal.report.read import area_under_curve
 from spinal.runs import read_rounds
@@ -48,26 +47,29 @@ _RANDOM = {
     "fit": {"generative": 0.5, "learning_rate": 0.05, "leaf_dropout": 0.3},
 }  # fmt: skip
 
-RECIPES: dict[str, CircuitProtocol] = {
-    "soft": CircuitProtocol(sharpness=1.0),
-    "sharp": CircuitProtocol(sharpness=30.0),
-    "sharp 10": CircuitProtocol(sharpness=10.0),
-    "unbalanced": CircuitProtocol(sharpness=1.0, recipe={"balance": 0.0}),
-    "narrow": CircuitProtocol(sharpness=1.0, recipe={"scale": 2.0}),
-    "narrow unbalanced": CircuitProtocol(sharpness=1.0, recipe={"scale": 2.0, "balance": 0.0}),
-    "narrower": CircuitProtocol(sharpness=1.0, recipe={"scale": 1.0}),
-    "short": CircuitProtocol(sharpness=1.0, recipe=_SHORT),
-    "random start": CircuitProtocol(sharpness=1.0, recipe=_RANDOM),
-    "paper": CircuitProtocol(preset="paper", sharpness=1.0),
+#: For each recipe, the tables ``[posterior]`` and ``[acquisition]`` of its protocol.
+RECIPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "soft": ({"preset": "default"}, {}),
+    "sharp": ({"preset": "default"}, {"sharpness": 30.0}),
+    "sharp 10": ({"preset": "default"}, {"sharpness": 10.0}),
+    "unbalanced": ({"recipe": {"balance": 0.0}}, {}),
+    "narrow": ({"recipe": {"scale": 2.0}}, {}),
+    "narrow unbalanced": ({"recipe": {"scale": 2.0, "balance": 0.0}}, {}),
+    "narrower": ({"recipe": {"scale": 1.0}}, {}),
+    "short": ({"recipe": _SHORT}, {}),
+    "random start": ({"recipe": _RANDOM}, {}),
+    "paper": ({"preset": "paper"}, {}),
 }
 
 
-def protocol(dataset: str, circuit: CircuitProtocol) -> Protocol:
-    """The experiment, but for who picks."""
+def protocol(
+    dataset: str, posterior: dict[str, Any] | None = None, acquisition: dict[str, Any] | None = None
+) -> Protocol:
+    """The experiment, for any method."""
     return Protocol(
         name=dataset, dataset=dataset, initial=20, batch=10, rounds=ROUNDS, pool=6000,
         validation=1000, test=4000, network=NetworkProtocol(name="lenet"),
-        circuit=replace(circuit, grid=(16, 8)),
+        posterior={"grid": (16, 8), **(posterior or {})}, acquisition=acquisition or {},
     )  # fmt: skip
 
 
@@ -223,12 +225,12 @@ def main() -> None:
 
     runs: list[Run] = []
     for seed in args.seeds:
-        baselines = [protocol(dataset, CircuitProtocol()) for dataset in args.datasets]
+        baselines = [protocol(dataset) for dataset in args.datasets]
         runs += make_runs(
             baselines, args.baselines, args.acquisitions, [seed], args.out / "baselines"
         )
         for name in args.recipes:
-            protocols = [protocol(dataset, RECIPES[name]) for dataset in args.datasets]
+            protocols = [protocol(dataset, *RECIPES[name]) for dataset in args.datasets]
             runs += make_runs(
                 protocols, ["spn-cnn"], args.acquisitions, [seed], args.out / name.replace(" ", "-")
             )
