@@ -1,9 +1,10 @@
 r"""The circuit, and what stands beside it in case it is not the best.
 
 Predictions are the mixture :math:`\sum_m w_m\, p_m(c \mid x)` of the circuit with logistic
-regression and trees on the same features; or, where the features are those of a network that was
-trained on the labels, with the network's own softmax, sharpened or softened. The weights are those
-under which held-out points are most likely. So the circuit steps aside as far as another is better.
+regression on the same features and with trees; or, where the features are those of a network that
+was trained on the labels, with the network's own softmax, sharpened or softened, in the place of
+trees. The weights are those under which held-out points are most likely. So the circuit steps aside
+as far as another is better.
 """
 
 from __future__ import annotations
@@ -125,11 +126,12 @@ def fit_on_network(
     """
     parts = [] if part is None else [part]
     gaussian, held = fit_gaussian(z, y, n_classes, parts, ("common",))
+    logistic, held_logistic = fit_logistic(z, y, n_classes, parts, ("common",))
     held_y = held_out_labels(y, parts)
     sharpness = fit_sharpness(held_head, held_y)
-    weights = mixing_weights([held, sharpened(held_head, sharpness)], held_y)
+    weights = mixing_weights([held, held_logistic, sharpened(held_head, sharpness)], held_y)
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(gaussian, weights, before, before, sharpness=torch.tensor(sharpness))
+    return Blend(gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness))
 
 
 def to_tensors(part: Any) -> dict[str, Tensor]:

@@ -57,7 +57,7 @@ def test_equal_counts_are_taken_for_chance_and_unequal_ones_are_not() -> None:
     assert (label_frequencies(by_chance) - 0.1).abs().max() < 0.02
     long_tail = torch.tensor([200, 80, 30, 12, 5, 2])
     expected = long_tail / long_tail.sum()
-    assert (label_frequencies(long_tail) - expected).abs().max() < 0.01
+    assert (label_frequencies(long_tail) - expected).abs().max() < 0.02
     torch.testing.assert_close(label_frequencies(by_chance).sum(), torch.tensor(1.0).double())
     assert (label_frequencies(torch.tensor([9, 0, 0])) > 0).all()
 

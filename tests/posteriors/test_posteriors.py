@@ -173,7 +173,7 @@ def test_the_spn_says_who_answers_beside_it() -> None:
     assert "shares={'spn': " in repr(vectors)
     view, y = image_view()
     whole.fit(view, y, FitContext(3, training=TRAINING))
-    assert set(whole.shares) == {"spn", "network"}
+    assert set(whole.shares) == {"spn", "logistic", "network"}
     assert sum(whole.shares.values()) == pytest.approx(1)
     torch.testing.assert_close(whole.predict(view).exp().sum(1), torch.ones(60))
 
