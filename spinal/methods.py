@@ -53,6 +53,10 @@ METHODS: dict[str, Method] = {
         "neural-linear", "acs-fw", ("acs-fw",),
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
+    "logistic": Method(
+        "logistic", "margin", (*_UNCERTAINTY, "random"),
+        "logistic regression on the same features: what anything else has to beat",
+    ),
     "deterministic": Method(
         "deterministic", "margin", _UNCERTAINTY, "the network's own softmax outputs"
     ),

@@ -9,13 +9,11 @@ as far as another is better.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, get_args, get_type_hints
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from spinal.circuits import Circuit
 from spinal.classifiers.gaussian import Gaussian, fit_gaussian
 from spinal.classifiers.logistic import Logistic, fit_logistic
 from spinal.classifiers.mixing import mix, mixing_weights
@@ -23,7 +21,7 @@ from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
 from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import Trees, fit_trees
-from spinal.classifiers.units import UNITS, Kind, plausible_kinds
+from spinal.classifiers.units import Kind, plausible_kinds
 from spinal.probabilities import sharpened
 
 FOLDS = 5
@@ -132,44 +130,3 @@ def fit_on_network(
     weights = mixing_weights([held, held_logistic, sharpened(held_head, sharpness)], held_y)
     before = add_one(torch.bincount(y, minlength=n_classes))
     return Blend(gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness))
-
-
-def to_tensors(part: Any) -> dict[str, Tensor]:
-    """All tensors in a dataclass and the dataclasses in it, by their paths; circuits are left."""
-    tensors: dict[str, Tensor] = {}
-    for field in fields(part):
-        value = getattr(part, field.name)
-        if isinstance(value, Tensor):
-            tensors[field.name] = value
-        elif isinstance(value, str):
-            tensors[field.name] = torch.tensor(UNITS.index(value))
-        elif is_dataclass(value):
-            tensors |= {f"{field.name}/{name}": t for name, t in to_tensors(value).items()}
-    return tensors
-
-
-def from_tensors(kind: type, tensors: dict[str, Tensor], circuit: Circuit) -> Any:
-    """What `to_tensors` took apart; ``circuit`` for every circuit in it.
-
-    Raises:
-        KeyError: if a tensor is missing.
-    """
-    values: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for field in fields(kind):
-        options = [option for option in get_args(hints[field.name]) if is_dataclass(option)]
-        inner = options[0] if options else hints[field.name]
-        below = f"{field.name}/"
-        nested = {n.removeprefix(below): t for n, t in tensors.items() if n.startswith(below)}
-        if inner is Circuit:
-            values[field.name] = circuit
-        elif is_dataclass(inner):
-            present = nested or type(None) not in get_args(hints[field.name])
-            values[field.name] = from_tensors(inner, nested, circuit) if present else None  # type: ignore[arg-type]
-        elif type(None) in get_args(inner):
-            values[field.name] = tensors.get(field.name)
-        elif inner is Tensor:
-            values[field.name] = tensors[field.name]
-        else:
-            values[field.name] = UNITS[int(tensors[field.name])]
-    return kind(**values)

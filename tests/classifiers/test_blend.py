@@ -18,11 +18,12 @@ from spinal.classifiers import (
     pool_frequencies,
     shift_prior,
 )
-from spinal.classifiers.blend import Blend, fit_on_vectors, from_tensors, to_tensors
+from spinal.classifiers.blend import Blend, fit_on_vectors
 from spinal.classifiers.priors import check_prior, given_frequencies
 from spinal.classifiers.sharpness import fit_sharpness
+from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.classifiers.units import Coordinates, plausible_kinds
-from spinal.errors import SpinalError
+from spinal.errors import FileFormatError, SpinalError
 from tests.classifiers.data import clouds
 
 
@@ -163,10 +164,13 @@ def test_the_blend_leaves_out_whoever_is_bad() -> None:
 def test_a_blend_is_kept_as_tensors(d: int) -> None:
     x, y = clouds(60, d, 3)
     blend = fit_on_vectors(x, y, 3, 0)
-    again = from_tensors(Blend, to_tensors(blend), blend.gaussian.circuit)
+    again = from_tensors(Blend, to_tensors(blend), "here", blend.gaussian.circuit)
     torch.testing.assert_close(again.log_probs(x), blend.log_probs(x))
     assert again.shares() == blend.shares()
     assert (again.trees is None) == (d > 300)
+    damaged = {name: t for name, t in to_tensors(blend).items() if name != "gaussian/axes"}
+    with pytest.raises(FileFormatError, match="without axes"):
+        from_tensors(Blend, damaged, "here", blend.gaussian.circuit)
 
 
 def test_all_folds_hold_out_every_point_once() -> None:

@@ -17,11 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
+from spinal.circuits import Recipe
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import Backbone, build_fine_tuned, build_from_scratch
 from spinal.label.store.kinds import parse_network
 from spinal.label.store.project import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
+from spinal.methods import find_method
 from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
 from spinal.posteriors import View
@@ -241,9 +243,11 @@ def make_learner(
         network, training = build_fine_tuned(backbone, classes, seed=seed), FINE_TUNED
     else:
         network = build_from_scratch(name, size, classes, seed=seed)
+    # A trained circuit on the network's features, which alone can be exported so far.
+    posterior = {"recipe": Recipe()} if find_method(settings.method).posterior == "spn" else None
     return ActiveLearner(
         pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
-        training=training,
+        training=training, posterior=posterior,
     )  # fmt: skip
 
 
