@@ -25,6 +25,7 @@ from spinal.classifiers.units import Kind, plausible_kinds
 from spinal.probabilities import sharpened
 
 FOLDS = 5
+_SEED = 0
 #: With more features, there are no trees, and logistic regression has the circuit's units.
 MOST_FOR_TREES = 300
 
@@ -76,19 +77,18 @@ class Blend:
         return replace(self, after=after)
 
 
-def fit_on_vectors(
-    x: Tensor, y: Tensor, n_classes: int, seed: int, unlabelled: Tensor | None = None
-) -> Blend:
+def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | None = None) -> Blend:
     """The mixture on features that do not depend on the labels.
+
+    Folds and trees are always the same: nothing is left to chance.
 
     Args:
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        seed: of the folds and the trees.
         unlabelled: features of other points, ``[M, D]``, which tell the units better than x alone.
     """
-    parts = held_out_parts(x, y, FOLDS, seed)
+    parts = held_out_parts(x, y, FOLDS, _SEED)
     reference = None if unlabelled is None else torch.cat([x, unlabelled])
     kinds: tuple[Kind, ...] = plausible_kinds(x if reference is None else reference)
     gaussian, *held = fit_gaussian(x, y, n_classes, parts, kinds, reference)
@@ -100,7 +100,7 @@ def fit_on_vectors(
     held.append(held_logistic)
     trees = None
     if few:
-        trees, held_trees = fit_trees(x, y, n_classes, seed)
+        trees, held_trees = fit_trees(x, y, n_classes, _SEED)
         held.append(torch.cat([held_trees[:0], *(held_trees[part.held] for part in parts)]))
     weights = mixing_weights(held, held_out_labels(y, parts))
     before = add_one(torch.bincount(y, minlength=n_classes))

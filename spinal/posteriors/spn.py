@@ -108,7 +108,7 @@ class SPN(Posterior):
                 drawn = context.draw_unlabelled(_UNLABELLED)
                 unlabelled = all_vectors(drawn) if len(drawn) else None
             x = all_vectors(labelled)
-            blend = fit_on_vectors(x, labels, n_classes, context.seed, unlabelled)
+            blend = fit_on_vectors(x, labels, n_classes, unlabelled)
         else:
             part, held_head = _second_network(labelled, labels, context)
             z = labelled.features.cpu()

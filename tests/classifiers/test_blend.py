@@ -148,14 +148,14 @@ def test_features_that_are_no_numbers_are_refused(value: float) -> None:
     x, y = clouds(20, 3, 2)
     x[3, 1] = value
     with pytest.raises(SpinalError, match="finite"):
-        fit_on_vectors(x, y, 2, 0)
+        fit_on_vectors(x, y, 2)
 
 
 def test_the_blend_leaves_out_whoever_is_bad() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(400, 2, generator=generator).double()
     y = ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)).long()  # for trees alone
-    blend = fit_on_vectors(x, y, 2, 0)
+    blend = fit_on_vectors(x, y, 2)
     assert blend.shares()["trees"] > 0.9
     assert (blend.log_probs(x).argmax(1) == y).double().mean() > 0.95
 
@@ -163,7 +163,7 @@ def test_the_blend_leaves_out_whoever_is_bad() -> None:
 @pytest.mark.parametrize("d", [5, 310])
 def test_a_blend_is_kept_as_tensors(d: int) -> None:
     x, y = clouds(60, d, 3)
-    blend = fit_on_vectors(x, y, 3, 0)
+    blend = fit_on_vectors(x, y, 3)
     again = from_tensors(Blend, to_tensors(blend), "here", blend.gaussian.circuit)
     torch.testing.assert_close(again.log_probs(x), blend.log_probs(x))
     assert again.shares() == blend.shares()
