@@ -9,12 +9,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from spinal.circuits.recipe import Recipe, train_circuit
 from spinal.circuits.training import FitSettings
+from spinal.tables import TableEncoder, has_categories
 
 _RECIPE = Recipe()
 
@@ -25,7 +26,8 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     Unlike a discriminative classifier it also has a density, so it can say how unusual a point is
     (`score_samples`), draw new ones (`sample`), and take missing values (NaN) as they are: they are
     integrated out, exactly. Features are standardised inside; densities are those of the original
-    units.
+    units. In a DataFrame, columns that are not numbers are categories: each value becomes a feature
+    of 0 and 1, and `sample` returns these features.
 
     The defaults suit measurements: features in units of their own, classes as frequent as in the
     labels. For features of a network, `spinal.circuits.Recipe` has better ones.
@@ -116,7 +118,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit to features ``X``, (n, d), NaN where missing, and labels ``y`` of any type."""
-        z, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        z, labels = self._encoded(X, y)
         check_classification_targets(labels)
         weight = _check_sample_weight(sample_weight, z, ensure_non_negative=True)
         used = weight > 0
@@ -189,8 +191,22 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         return z.double().cpu().numpy(), self.classes_[c.cpu().numpy()]
 
     def _features(self, X: ArrayLike) -> torch.Tensor:
+        if self._encoder is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return self._tensor(self._encoder(X))
         z = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         return self._tensor(z)
+
+    def _encoded(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Features as numbers, and labels; a table with categories is encoded."""
+        self._encoder = None
+        if has_categories(X):
+            _, labels = validate_data(self, X, y, skip_check_array=True)
+            labels = column_or_1d(labels, warn=True)
+            check_consistent_length(X, labels)
+            self._encoder = TableEncoder(X)
+            return self._encoder(X), labels
+        return validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         return torch.tensor(array, dtype=self._torch_dtype, device=self.device)

@@ -75,6 +75,10 @@ METHODS: dict[str, Method] = {
         ("acs-fw",),
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
+    "logistic": Method(
+        "logistic", "margin", (*_UNCERTAINTY, "random"),
+        "logistic regression on the same features: what anything else has to beat",
+    ),
     "deterministic": Method(
         "Deterministic",
         "deterministic",

@@ -1,20 +1,19 @@
 r"""The circuit, and what stands beside it in case it is not the best.
 
 Predictions are the mixture :math:`\sum_m w_m\, p_m(c \mid x)` of the circuit with logistic
-regression and trees on the same features; or, where the features are those of a network that was
-trained on the labels, with the network's own softmax, sharpened or softened. The weights are those
-under which held-out points are most likely. So the circuit steps aside as far as another is better.
+regression on the same features and with trees; or, where the features are those of a network that
+was trained on the labels, with the network's own softmax, sharpened or softened, in the place of
+trees. The weights are those under which held-out points are most likely. So the circuit steps aside
+as far as another is better.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, get_args, get_type_hints
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from spinal.circuits import Circuit
 from spinal.classifiers.gaussian import Gaussian, fit_gaussian
 from spinal.classifiers.logistic import Logistic, fit_logistic
 from spinal.classifiers.mixing import mix, mixing_weights
@@ -22,10 +21,11 @@ from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
 from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import Trees, fit_trees
-from spinal.classifiers.units import UNITS, Kind, plausible_kinds
+from spinal.classifiers.units import Kind, plausible_kinds
 from spinal.probabilities import sharpened
 
 FOLDS = 5
+_SEED = 0
 #: With more features, there are no trees, and logistic regression has the circuit's units.
 MOST_FOR_TREES = 300
 
@@ -77,19 +77,18 @@ class Blend:
         return replace(self, after=after)
 
 
-def fit_on_vectors(
-    x: Tensor, y: Tensor, n_classes: int, seed: int, unlabelled: Tensor | None = None
-) -> Blend:
+def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | None = None) -> Blend:
     """The mixture on features that do not depend on the labels.
+
+    Folds and trees are always the same: nothing is left to chance.
 
     Args:
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        seed: of the folds and the trees.
         unlabelled: features of other points, ``[M, D]``, which tell the units better than x alone.
     """
-    parts = held_out_parts(x, y, FOLDS, seed)
+    parts = held_out_parts(x, y, FOLDS, _SEED)
     reference = None if unlabelled is None else torch.cat([x, unlabelled])
     kinds: tuple[Kind, ...] = plausible_kinds(x if reference is None else reference)
     gaussian, *held = fit_gaussian(x, y, n_classes, parts, kinds, reference)
@@ -101,7 +100,7 @@ def fit_on_vectors(
     held.append(held_logistic)
     trees = None
     if few:
-        trees, held_trees = fit_trees(x, y, n_classes, seed)
+        trees, held_trees = fit_trees(x, y, n_classes, _SEED)
         held.append(torch.cat([held_trees[:0], *(held_trees[part.held] for part in parts)]))
     weights = mixing_weights(held, held_out_labels(y, parts))
     before = add_one(torch.bincount(y, minlength=n_classes))
@@ -125,49 +124,9 @@ def fit_on_network(
     """
     parts = [] if part is None else [part]
     gaussian, held = fit_gaussian(z, y, n_classes, parts, ("common",))
+    logistic, held_logistic = fit_logistic(z, y, n_classes, parts, ("common",))
     held_y = held_out_labels(y, parts)
     sharpness = fit_sharpness(held_head, held_y)
-    weights = mixing_weights([held, sharpened(held_head, sharpness)], held_y)
+    weights = mixing_weights([held, held_logistic, sharpened(held_head, sharpness)], held_y)
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(gaussian, weights, before, before, sharpness=torch.tensor(sharpness))
-
-
-def to_tensors(part: Any) -> dict[str, Tensor]:
-    """All tensors in a dataclass and the dataclasses in it, by their paths; circuits are left."""
-    tensors: dict[str, Tensor] = {}
-    for field in fields(part):
-        value = getattr(part, field.name)
-        if isinstance(value, Tensor):
-            tensors[field.name] = value
-        elif isinstance(value, str):
-            tensors[field.name] = torch.tensor(UNITS.index(value))
-        elif is_dataclass(value):
-            tensors |= {f"{field.name}/{name}": t for name, t in to_tensors(value).items()}
-    return tensors
-
-
-def from_tensors(kind: type, tensors: dict[str, Tensor], circuit: Circuit) -> Any:
-    """What `to_tensors` took apart; ``circuit`` for every circuit in it.
-
-    Raises:
-        KeyError: if a tensor is missing.
-    """
-    values: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for field in fields(kind):
-        options = [option for option in get_args(hints[field.name]) if is_dataclass(option)]
-        inner = options[0] if options else hints[field.name]
-        below = f"{field.name}/"
-        nested = {n.removeprefix(below): t for n, t in tensors.items() if n.startswith(below)}
-        if inner is Circuit:
-            values[field.name] = circuit
-        elif is_dataclass(inner):
-            present = nested or type(None) not in get_args(hints[field.name])
-            values[field.name] = from_tensors(inner, nested, circuit) if present else None  # type: ignore[arg-type]
-        elif type(None) in get_args(inner):
-            values[field.name] = tensors.get(field.name)
-        elif inner is Tensor:
-            values[field.name] = tensors[field.name]
-        else:
-            values[field.name] = UNITS[int(tensors[field.name])]
-    return kind(**values)
+    return Blend(gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness))

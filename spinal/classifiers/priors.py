@@ -36,8 +36,8 @@ from spinal.errors import SpinalError
 Prior = Literal["labels", "pool", "uniform"]
 PRIORS: tuple[Prior, ...] = get_args(Prior)
 _STEPS = 100
-#: Choices of a.
-_ALIKE = torch.logspace(-1.5, 4, 56, dtype=torch.float64)
+#: Choices of a: from add-one smoothing to frequencies that can hardly be told apart.
+_ALIKE = torch.logspace(0, 2, 21, dtype=torch.float64)
 
 
 def check_prior(prior: str | Sequence[float]) -> None:

@@ -2,6 +2,7 @@
 
 from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.ensemble import Ensemble
+from spinal.posteriors.logistic import Logistic
 from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
 from spinal.posteriors.posterior import FitContext, Posterior, View
@@ -14,6 +15,7 @@ __all__ = [
     "Deterministic",
     "Ensemble",
     "FitContext",
+    "Logistic",
     "MCDropout",
     "NeuralLinear",
     "Posterior",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -13,27 +12,20 @@ from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import Part, label_frequencies, pool_frequencies
-from spinal.classifiers.blend import (
-    FOLDS,
-    Blend,
-    fit_on_network,
-    fit_on_vectors,
-    from_tensors,
-    to_tensors,
-)
+from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, fit_on_vectors
 from spinal.classifiers.parts import stratified_folds
 from spinal.classifiers.priors import check_prior, given_frequencies
-from spinal.errors import FileFormatError, SpinalError
+from spinal.classifiers.storage import from_tensors, to_tensors
+from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
+from spinal.posteriors.vectors import all_vectors, on_inputs, vector_batches
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
 #: Unlabelled points that units and ``prior="pool"`` are taken from.
 _UNLABELLED = 2000
-#: Points at a time.
-_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -110,12 +102,13 @@ class SPN(Posterior):
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
-        if _on_inputs(labelled):
-            x, unlabelled = next(_vectors(labelled, len(labelled))), None
+        if on_inputs(labelled):
+            unlabelled = None
             if context.draw_unlabelled is not None:
                 drawn = context.draw_unlabelled(_UNLABELLED)
-                unlabelled = torch.cat([x[:0], *_vectors(drawn)])
-            blend = fit_on_vectors(x, labels, n_classes, context.seed, unlabelled)
+                unlabelled = all_vectors(drawn) if len(drawn) else None
+            x = all_vectors(labelled)
+            blend = fit_on_vectors(x, labels, n_classes, unlabelled)
         else:
             part, held_head = _second_network(labelled, labels, context)
             z = labelled.features.cpu()
@@ -182,10 +175,7 @@ class SPN(Posterior):
         self.circuit = Circuit.load(folder / _FILE)
         if self.recipe is None:
             _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)
-            try:
-                self.blend = from_tensors(Blend, tensors, self.circuit)
-            except KeyError as error:
-                raise FileFormatError(f"{folder / _BLEND_FILE}: {error} is missing") from error
+            self.blend = from_tensors(Blend, tensors, str(folder / _BLEND_FILE), self.circuit)
         self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
 
     def _variables(self, view: View) -> Tensor:
@@ -193,7 +183,7 @@ class SPN(Posterior):
         if self.blend is None:
             return view.features
         gaussian = self.blend.gaussian
-        return torch.cat([gaussian.variables(x) for x in _vectors(view)])
+        return torch.cat([gaussian.variables(x) for _, x in vector_batches(view)])
 
     def _values(self, view: View) -> _Values:
         """Posterior and density come from one pass of the circuit, which is kept for both."""
@@ -209,31 +199,14 @@ class SPN(Posterior):
         return self.circuit
 
 
-def _on_inputs(view: View) -> bool:
-    """Whether the points are vectors, and the network is a single layer on them."""
-    return view.network.config.get("name") == "dense" and len(view.points.shape) == 2
-
-
-def _vectors(view: View, size: int = _CHUNK) -> Iterator[Tensor]:
-    """What the classifiers see of the points, ``[n, D]`` at a time."""
-    for start in range(0, len(view), size):
-        rows = slice(start, start + size)
-        if _on_inputs(view):
-            yield torch.as_tensor(view.points[view.indices[rows]])
-        else:
-            yield view.features[rows].cpu()
-
-
 def _predict(blend: Blend, view: View) -> Tensor:
     """Predictions ``[N, C]``, float64."""
-    said, start = [torch.zeros(0, len(blend.after), dtype=torch.float64)], 0
-    for x in _vectors(view):
+    said = [torch.zeros(0, len(blend.after), dtype=torch.float64)]
+    for rows, x in vector_batches(view):
         head = None
         if blend.sharpness is not None:
-            z = view.features[start : start + len(x)]
-            head = predict_logits(view.network, z).log_softmax(1).cpu()
+            head = predict_logits(view.network, view.features[rows]).log_softmax(1).cpu()
         said.append(blend.log_probs(x, head))
-        start += len(x)
     return torch.cat(said)
 
 

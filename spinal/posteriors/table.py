@@ -7,6 +7,7 @@ from typing import Any
 from spinal.errors import SpinalError, suggestion
 from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.ensemble import Ensemble
+from spinal.posteriors.logistic import Logistic
 from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
 from spinal.posteriors.posterior import Posterior
@@ -16,6 +17,7 @@ from spinal.settings import from_mapping, to_mapping
 POSTERIORS: dict[str, type[Posterior]] = {
     "deterministic": Deterministic,
     "ensemble": Ensemble,
+    "logistic": Logistic,
     "mc-dropout": MCDropout,
     "neural-linear": NeuralLinear,
     "spn": SPN,

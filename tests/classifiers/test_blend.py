@@ -18,11 +18,12 @@ from spinal.classifiers import (
     pool_frequencies,
     shift_prior,
 )
-from spinal.classifiers.blend import Blend, fit_on_vectors, from_tensors, to_tensors
+from spinal.classifiers.blend import Blend, fit_on_vectors
 from spinal.classifiers.priors import check_prior, given_frequencies
 from spinal.classifiers.sharpness import fit_sharpness
+from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.classifiers.units import Coordinates, plausible_kinds
-from spinal.errors import SpinalError
+from spinal.errors import FileFormatError, SpinalError
 from tests.classifiers.data import clouds
 
 
@@ -57,7 +58,7 @@ def test_equal_counts_are_taken_for_chance_and_unequal_ones_are_not() -> None:
     assert (label_frequencies(by_chance) - 0.1).abs().max() < 0.02
     long_tail = torch.tensor([200, 80, 30, 12, 5, 2])
     expected = long_tail / long_tail.sum()
-    assert (label_frequencies(long_tail) - expected).abs().max() < 0.01
+    assert (label_frequencies(long_tail) - expected).abs().max() < 0.02
     torch.testing.assert_close(label_frequencies(by_chance).sum(), torch.tensor(1.0).double())
     assert (label_frequencies(torch.tensor([9, 0, 0])) > 0).all()
 
@@ -147,14 +148,14 @@ def test_features_that_are_no_numbers_are_refused(value: float) -> None:
     x, y = clouds(20, 3, 2)
     x[3, 1] = value
     with pytest.raises(SpinalError, match="finite"):
-        fit_on_vectors(x, y, 2, 0)
+        fit_on_vectors(x, y, 2)
 
 
 def test_the_blend_leaves_out_whoever_is_bad() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(400, 2, generator=generator).double()
     y = ((x[:, 0] > 0.5) ^ (x[:, 1] > 0.5)).long()  # for trees alone
-    blend = fit_on_vectors(x, y, 2, 0)
+    blend = fit_on_vectors(x, y, 2)
     assert blend.shares()["trees"] > 0.9
     assert (blend.log_probs(x).argmax(1) == y).double().mean() > 0.95
 
@@ -162,11 +163,14 @@ def test_the_blend_leaves_out_whoever_is_bad() -> None:
 @pytest.mark.parametrize("d", [5, 310])
 def test_a_blend_is_kept_as_tensors(d: int) -> None:
     x, y = clouds(60, d, 3)
-    blend = fit_on_vectors(x, y, 3, 0)
-    again = from_tensors(Blend, to_tensors(blend), blend.gaussian.circuit)
+    blend = fit_on_vectors(x, y, 3)
+    again = from_tensors(Blend, to_tensors(blend), "here", blend.gaussian.circuit)
     torch.testing.assert_close(again.log_probs(x), blend.log_probs(x))
     assert again.shares() == blend.shares()
     assert (again.trees is None) == (d > 300)
+    damaged = {name: t for name, t in to_tensors(blend).items() if name != "gaussian/axes"}
+    with pytest.raises(FileFormatError, match="without axes"):
+        from_tensors(Blend, damaged, "here", blend.gaussian.circuit)
 
 
 def test_all_folds_hold_out_every_point_once() -> None:

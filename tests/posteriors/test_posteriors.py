@@ -19,6 +19,7 @@ from spinal.posteriors import (
     Deterministic,
     Ensemble,
     FitContext,
+    Logistic,
     MCDropout,
     NeuralLinear,
     Posterior,
@@ -34,6 +35,7 @@ POSTERIORS = {
     "mc-dropout": lambda: MCDropout(samples=8),
     "neural-linear": lambda: NeuralLinear(draws=8, epochs=30),
     "ensemble": lambda: Ensemble(members=3, training=TRAINING),
+    "logistic": Logistic,
     "spn": SPN,
     "trained spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
@@ -173,7 +175,7 @@ def test_the_spn_says_who_answers_beside_it() -> None:
     assert "shares={'spn': " in repr(vectors)
     view, y = image_view()
     whole.fit(view, y, FitContext(3, training=TRAINING))
-    assert set(whole.shares) == {"spn", "network"}
+    assert set(whole.shares) == {"spn", "logistic", "network"}
     assert sum(whole.shares.values()) == pytest.approx(1)
     torch.testing.assert_close(whole.predict(view).exp().sum(1), torch.ones(60))
 

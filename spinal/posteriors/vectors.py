@@ -1,0 +1,37 @@
+"""What classifiers on feature vectors see of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from spinal.posteriors.posterior import View
+
+#: Points at a time.
+_CHUNK = 4096
+
+
+def on_inputs(view: View) -> bool:
+    """Whether the points are vectors, and the network is a single dense layer on them.
+
+    Classifiers then work on the points as they are, which do not depend on the labels; otherwise on
+    the features in the network.
+    """
+    return view.network.config.get("name") == "dense" and len(view.points.shape) == 2
+
+
+def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
+    """Some rows of the view at a time, with their vectors ``[n, D]``."""
+    for start in range(0, len(view), _CHUNK):
+        rows = slice(start, min(start + _CHUNK, len(view)))
+        if on_inputs(view):
+            yield rows, torch.as_tensor(view.points[view.indices[rows]])
+        else:
+            yield rows, view.features[rows].cpu()
+
+
+def all_vectors(view: View) -> Tensor:
+    """The vectors of all points of the view, ``[N, D]``."""
+    return torch.cat([vectors for _, vectors in vector_batches(view)])
