@@ -5,12 +5,14 @@ A model that was fitted to few labels is taught by the rest of the pool in four 
 1. `neighbour_graph` joins each point of the pool (or of a sample of it) to those most like it.
 2. `spread_labels` lets the labels flow along the graph.
 3. `pool_targets` makes soft targets and weights where the model and the flow agree.
-4. The model is fitted again, to labelled points with weight 1 and to all others with theirs.
+4. The model is fitted again, to labelled points with weight 1 and to all others with theirs. All
+   weights are then scaled so that their sum is the number of labelled points: against the same
+   penalty on the model, the pool would make it too sure of itself.
 
-Steps 3 and 4 are done twice. A model that learns from its own predictions is too sure of itself:
-its temperature has to be fitted to out-of-fold predictions of labelled points. With the mean
-negative log-likelihood of these, with and without the pool and each at its own temperature, one
-decides whether to learn from the pool at all.
+Steps 3 and 4 are done twice. The pool can teach wrong things, so one checks whether it helps: by the
+negative log-likelihood of out-of-fold predictions of labelled points, with and without the pool,
+each at the temperature that suits it best. The pool is used if it lowers the mean by more than a
+standard error of the difference.
 """
 
 from __future__ import annotations
