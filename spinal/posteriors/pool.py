@@ -9,10 +9,10 @@ A model that was fitted to few labels is taught by the rest of the pool in four 
    weights are then scaled so that their sum is the number of labelled points: against the same
    penalty on the model, the pool would make it too sure of itself.
 
-Steps 3 and 4 are done twice. The pool can teach wrong things, so one checks whether it helps: by the
-negative log-likelihood of out-of-fold predictions of labelled points, with and without the pool,
-each at the temperature that suits it best. The pool is used if it lowers the mean by more than a
-standard error of the difference.
+Steps 3 and 4 are done twice. The pool can teach wrong things, so one checks whether it helps, by
+the negative log-likelihood of out-of-fold predictions of labelled points, with and without the
+pool, each at the temperature that suits it best. The pool is used if it lowers the mean by more
+than a standard error of the difference.
 """
 
 from __future__ import annotations
