@@ -196,7 +196,7 @@ def test_arrays_that_do_not_belong_together_are_refused():
 def test_an_unknown_name_gets_the_nearest_suggestion():
     with pytest.raises(AcquisitionError, match="did you mean 'max-entropy'"):
         make_acquisition("maxentropy")
-    with pytest.raises(AcquisitionError, match="there are random"):
+    with pytest.raises(AcquisitionError, match="there are auto"):
         make_acquisition("xyzzy")
     with pytest.raises(AcquisitionError, match="did you mean 'power'"):
         make_acquisition("bald", powr=1.0)
