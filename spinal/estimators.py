@@ -1,4 +1,4 @@
-"""The scikit-learn face of the SPN."""
+"""A sum-product network as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -23,39 +23,42 @@ _RECIPE = Recipe()
 class SPNClassifier(ClassifierMixin, BaseEstimator):
     """A sum-product network as a classifier on feature arrays.
 
-    Unlike a discriminative classifier it also has a density, so it can say how unusual a point is
-    (`score_samples`), draw new ones (`sample`), and take missing values (NaN) as they are: they are
-    integrated out, exactly. Features are standardised inside; densities are those of the original
-    units. In a DataFrame, columns that are not numbers are categories: each value becomes a feature
-    of 0 and 1, and `sample` returns these features.
+    Unlike a discriminative classifier, it also models the density of the features. It gives the
+    log-density of a point (`score_samples`), draws new points (`sample`), and handles missing
+    values (NaN) by integrating them out exactly. Features are standardised internally; densities
+    are in the original units. In a DataFrame, columns that are not numbers are categories: each
+    value becomes a feature of 0 and 1, and `sample` returns these features.
 
-    The defaults suit measurements: features in units of their own, classes as frequent as in the
-    labels. For features of a network, `spinal.circuits.Recipe` has better ones.
+    The defaults suit tables of measurements: features in different units, classes as frequent as
+    in the labels. For features of a network, the defaults of `spinal.circuits.Recipe` are better.
 
     Args:
         structure: ``dgc`` (convolutional on a grid), ``random`` or ``auto``; see
             `spinal.circuits`.
-        grid: (H, W), the grid on which the features lie (``dgc``); the smallest that fits by
-            default.
-        leaves, sums: Components of the leaf regions, channels of the sum layers.
-        scale, learn_scale: Standard deviation of the leaves, and whether it is learned.
-        units: Standardise every feature by its own deviation (``each``), or all by one
-            (``common``): for features that are comparable as they are.
-        start: Where the leaves begin: at the means of the classes (``classes``), of equal parts of
-            each feature (``data``), or anywhere (``random``).
-        weight_spread: Standard deviation of the logits of the sum weights at the start.
-        balance: 0 takes classes as frequent as they are in ``y``; 1 lets all count alike.
+        grid: (H, W), the grid on which the features lie (``dgc``); by default, the smallest that
+            fits.
+        leaves: Number of components of each leaf region.
+        sums: Number of channels of each sum layer.
+        scale: Standard deviation of the leaves, in units of the standardised features.
+        learn_scale: Whether ``scale`` is only the initial value, and is learned.
+        units: Standardise every feature by its own standard deviation (``each``), or all by a
+            common one (``common``), for features that have the same unit.
+        start: Initial locations of the leaves: the means of the classes (``classes``), the means of
+            equal parts of each feature (``data``), or at random (``random``).
+        weight_spread: Standard deviation of the initial logits of the sum weights.
+        balance: 0 for class priors as in ``y``, 1 for equal class priors.
         leaf_dropout: Rate at which features are dropped in training, by marginalising them.
         generative: From 0 (cross-entropy alone) to 1 (likelihood alone).
         optimiser: ``adam`` or ``em``; ``em`` needs ``generative=1``.
-        learning_rate, steps, batch_size: Of the fit; ``batch_size=None`` takes all points at every
-            step.
-        patience: Stop when so many checks, ten steps apart, brought no better training loss.
-        random_state: Int, RandomState or None; seeds the start, the batches and the dropped
-            features.
+        learning_rate: Step size of the optimiser.
+        steps: Number of updates.
+        batch_size: Points per update; None for all points.
+        patience: Stop after so many checks, ten steps apart, without a lower training loss.
+        random_state: Int, RandomState or None; seeds the initialisation, the batches and the
+            dropped features.
         device: A torch device: ``cpu``, ``cuda``, ``mps``.
-        dtype: ``float64`` or ``float32``. float32 is about twice as fast, and as accurate for all
-            but the last digits; ``mps`` has nothing else.
+        dtype: ``float64`` or ``float32``. float32 is about twice as fast and accurate up to
+            rounding; ``mps`` supports nothing else.
 
     Attributes:
         circuit_: The trained network.
@@ -117,7 +120,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         self.dtype = dtype
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
-        """Fit to features ``X``, (n, d), NaN where missing, and labels ``y`` of any type."""
+        """Fit to features ``X``, (n, d), with NaN for missing values, and labels ``y``, (n,)."""
         z, labels = self._encoded(X, y)
         check_classification_targets(labels)
         weight = _check_sample_weight(sample_weight, z, ensure_non_negative=True)
@@ -175,7 +178,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[most_probable]
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-density of each point, (n,): low for points unlike those that it was fitted to."""
+        """Log-density of each point, (n,): low for points unlike the training data."""
         check_is_fitted(self)
         with torch.no_grad():
             return self.circuit_.log_prob(self._features(X)).double().cpu().numpy()

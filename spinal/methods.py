@@ -76,7 +76,9 @@ METHODS: dict[str, Method] = {
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
     "logistic": Method(
-        "logistic", "margin", (*_UNCERTAINTY, "random"),
+        "logistic",
+        "margin",
+        (*_UNCERTAINTY, "random"),
         "logistic regression on the same features: what anything else has to beat",
     ),
     "deterministic": Method(

@@ -75,7 +75,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: whoever needs images alone need not wait for scikit-learn and torch."""
+    """Import on first use, so that reading images does not import scikit-learn and torch."""
     if name not in _HOMES:
         raise AttributeError(f"module 'spinal.data' has no attribute {name!r}")
     from importlib import import_module

@@ -14,7 +14,7 @@ from spinal.data.download import download as fetch
 from spinal.data.formats import Part
 from spinal.data.names import BUILT_IN, dataset_name, dataset_names
 from spinal.data.published import DIGITS, Published
-from spinal.data.search import Found, find, missing, own_folder
+from spinal.data.search import StoredDataset, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
 from spinal.data.table import PUBLISHED
 from spinal.errors import DataError, FileFormatError, suggestion
@@ -27,12 +27,15 @@ class Dataset:
     """Images with labels, in the predefined training and test parts.
 
     Attributes:
-        train_images, test_images: uint8 arrays [N, H, W, C], some of them memory-mapped: read them
-            in batches.
-        train_labels, test_labels: int64 arrays [N], indices into ``classes``.
+        name: Name of the dataset, as in `dataset_names`.
+        train_images: uint8 array [N, H, W, C]. It may be memory-mapped: read it in batches.
+        train_labels: int64 array [N], indices into ``classes``.
+        test_images: uint8 array [M, H, W, C], which may be memory-mapped too.
+        test_labels: int64 array [M], indices into ``classes``.
         classes: Names of the classes.
-        source: Where it was found.
-        extras: Other arrays [N] of its files, by name, such as ``test_certain``.
+        source: The folder that the files are in, or "built in".
+        extras: Further arrays from the files by name, one entry per image, such as
+            ``test_certain``.
     """
 
     name: str
@@ -53,10 +56,10 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """What is known of a dataset before it is read.
+    """What is known about a dataset before it is read.
 
-    ``format`` is None and ``source`` empty where it was not found; ``missing`` then names the files
-    to put into ``folder``. ``problem`` says what is wrong with those that are there.
+    If the dataset was not found, ``format`` is None, ``source`` is empty, and ``missing`` names the
+    files to put into ``folder``. ``problem`` says what is wrong with the files that were found.
     """
 
     name: str
@@ -76,19 +79,19 @@ def load_dataset(
 ) -> Dataset:
     """Load a dataset by name.
 
-    It is looked for in ``data_dir``, in the folder that the environment variable ``SPINAL_DATA``
-    names, in Debian's folder of datasets, and in the user's cache. If it is nowhere, it is
-    downloaded into the first of these that is named, or else into the cache. Files are checked in
-    full before use.
+    The search goes through ``data_dir``, the folder in the environment variable ``SPINAL_DATA``,
+    Debian's folder of datasets, and the user's cache. A dataset in none of them is downloaded into
+    ``data_dir``, or else into ``SPINAL_DATA``, or else into the cache. Files are checked completely
+    before use.
 
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
             see `dataset_name`.
         data_dir: Where to look first.
-        download: Whether to download what was not found.
+        download: Whether to download a dataset that was not found.
 
     Raises:
-        DataError: If the name is unknown, or the dataset is not there and cannot be downloaded.
+        DataError: If the name is unknown, or the dataset was not found and cannot be downloaded.
         FileFormatError: If a file is truncated, corrupt, or not what its name says.
     """
     name = dataset_name(name)
@@ -97,17 +100,17 @@ def load_dataset(
     if name == BUILT_IN:
         return _load_digits()
     entry = PUBLISHED[name]
-    found = find(entry, data_dir)
-    if found is None:
+    stored = find(entry, data_dir)
+    if stored is None:
         if not download:
             folder, names = missing(entry, data_dir)
             raise DataError(
                 f"{entry.title} was not found: put {', '.join(names)} into {folder} "
                 f"(from {entry.downloads[0].url.rsplit('/', 1)[0]}), or allow the download"
             )
-        found = _download(entry, data_dir)
-    train, test = found.layout.read(found.files)
-    where = f"{found.folder} ({found.layout.format}"
+        stored = _download(entry, data_dir)
+    train, test = stored.layout.read(stored.files)
+    where = f"{stored.folder} ({stored.layout.format}"
     _check_part(entry, train, entry.train_shape, f"{where}, training part)")
     _check_part(entry, test, entry.test_shape, f"{where}, test part)")
     extras = {f"train_{key}": value for key, value in train.extras.items()}
@@ -119,13 +122,13 @@ def load_dataset(
         test_images=test.images,
         test_labels=test.labels,
         classes=entry.classes,
-        source=str(found.folder),
+        source=str(stored.folder),
         extras=extras,
     )
 
 
 def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
-    """What is there and what is missing, by the names and sizes of files: nothing is read."""
+    """Which datasets are on disk and which are missing, by names and sizes of files alone."""
     digits = DatasetRow(
         name=BUILT_IN,
         title="Optical digits",
@@ -138,7 +141,7 @@ def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
     return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values())]
 
 
-def _download(entry: Published, data_dir: str | Path | None) -> Found:
+def _download(entry: Published, data_dir: str | Path | None) -> StoredDataset:
     folder = own_folder(data_dir) / entry.folders[0]
     try:
         for item in entry.downloads:
@@ -146,9 +149,9 @@ def _download(entry: Published, data_dir: str | Path | None) -> Found:
     except DataError as error:
         names = ", ".join(item.filename for item in entry.downloads)
         raise DataError(f"{error}. {entry.title} consists of {names}") from error
-    found = find(entry, data_dir)
-    assert found is not None  # what a download brings is one of the layouts
-    return found
+    stored = find(entry, data_dir)
+    assert stored is not None  # the downloaded files form one of the layouts
+    return stored
 
 
 def _row(entry: Published, data_dir: str | Path | None) -> DatasetRow:
@@ -161,16 +164,16 @@ def _row(entry: Published, data_dir: str | Path | None) -> DatasetRow:
         test_shape=entry.test_shape,
         classes=entry.classes,
     )
-    found = find(entry, data_dir)
-    if found is None:
+    stored = find(entry, data_dir)
+    if stored is None:
         folder, names = missing(entry, data_dir)
         return replace(row, folder=str(folder), missing=names)
     return replace(
         row,
-        source=str(found.folder),
-        format=found.layout.format,
-        folder=str(found.folder),
-        problem="; ".join(found.wrong_sizes()),
+        source=str(stored.folder),
+        format=stored.layout.format,
+        folder=str(stored.folder),
+        problem="; ".join(stored.wrong_sizes()),
     )
 
 

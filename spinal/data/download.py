@@ -1,4 +1,4 @@
-"""Files from the network: resumed where they broke off, checked, and there whole or not at all."""
+"""Download of files: resumed after an interruption, checked, and never visible half-written."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def md5_of(path: Path) -> str:
 
 
 def download(url: str, path: Path, md5: str, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Fetch ``url`` into ``path``, which appears only when it is whole and its MD5 is right.
+    """Fetch ``url`` into ``path``, which appears only when it is complete and its MD5 is right.
 
-    What has arrived is in ``path`` + ".part"; after a broken connection, in this call or in an
-    earlier one, the rest is asked for. A file that is there already is checked, and left alone.
+    Bytes received so far are in ``path`` + ".part". After a broken connection, in this call or in
+    an earlier one, only the rest is requested. A file that exists already is checked, not replaced.
     """
     if path.exists():
-        if (found := md5_of(path)) != md5:
-            raise FileFormatError(f"{path}: MD5 {found}, expected {md5}: move it away")
+        if (actual := md5_of(path)) != md5:
+            raise FileFormatError(f"{path}: MD5 {actual}, expected {md5}: move it away")
         return
     part = path.with_name(path.name + ".part")
     try:
@@ -52,23 +52,23 @@ def download(url: str, path: Path, md5: str, timeout: float = TIMEOUT_SECONDS) -
         resumed = part.exists() and part.stat().st_size > 0
         _fetch(url, part, timeout)
         if md5_of(part) != md5 and resumed:
-            # The part that we began with may be of another file: once more, from the start.
+            # The part left by an earlier call may belong to another file: start from scratch.
             part.unlink()
             _fetch(url, part, timeout)
-        if (found := md5_of(part)) != md5:
+        if (actual := md5_of(part)) != md5:
             part.unlink()
-            raise FileFormatError(f"{url}: MD5 {found}, expected {md5}; nothing was kept")
+            raise FileFormatError(f"{url}: MD5 {actual}, expected {md5}; nothing was kept")
         os.replace(part, path)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(
-            f"{url} cannot be downloaded ({reason}): try again, and it goes on where it stopped, "
+            f"{url} cannot be downloaded ({reason}): try again, which resumes where it stopped, "
             f"or get the file by other means and put it into {path.parent}"
         ) from error
 
 
 def _fetch(url: str, part: Path, timeout: float) -> None:
-    """Go on with ``part`` until it is complete, over as many connections as make progress."""
+    """Append to ``part`` until it is complete; reconnect as long as connections make progress."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -94,7 +94,7 @@ def _fetch(url: str, part: Path, timeout: float) -> None:
 
 
 def _fetch_rest(url: str, part: Path, timeout: float, report: Callable[..., None]) -> None:
-    """Append to ``part`` what it lacks, over one connection."""
+    """Append the missing bytes to ``part``, over one connection."""
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "spinal"})
     if done:
@@ -103,11 +103,11 @@ def _fetch_rest(url: str, part: Path, timeout: float, report: Callable[..., None
         response = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if done and error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return  # nothing comes after what is here; the checksum will tell
+            return  # the server has no further bytes; the checksum decides
         raise
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
-            done = 0  # the server sends all of it, whatever was asked
+            done = 0  # the server ignored the range and sends the whole file
         length = response.headers.get("Content-Length")
         total = None if length is None else done + int(length)
         with part.open("ab" if done else "wb") as stream:

@@ -20,12 +20,11 @@ def load_folder(
 ) -> LabelledPoints:
     """Images of a folder: each sub-folder is a class, and images outside of them are unlabelled.
 
-    Sub-folders are searched to any depth. Hidden files and folders are passed over, symbolic links
-    are followed, and the order is that of the sorted paths, the same on every machine.
+    Sub-folders are searched to any depth. Hidden files and folders are skipped, symbolic links are
+    followed, and images are ordered by path, so the order is the same on every machine.
 
     Args:
-        folder: Where the images are. Empty sub-folders are classes too, of which there is no
-            example yet.
+        folder: Where the images are. Empty sub-folders are classes without examples.
         size: (H, W) of every image after scaling; one number for squares.
         options: As for `ImageFiles`: ``channels``, ``fit``, ``check``, ``cache``, ``threads`` and
             ``max_pixels``.
@@ -51,7 +50,9 @@ def load_csv(
     classes: Sequence[str] | None = None,
     **options: Any,
 ) -> LabelledPoints:
-    """Images by a table: a column of paths, relative to the table's folder, and one of class names.
+    """Images listed in a CSV table: a column of paths and a column of class names.
+
+    Paths are relative to the table's folder.
 
     An empty label means unlabelled. Classes are sorted, numbers by value, unless ``classes`` gives
     them; ``label_column=None`` reads paths only. Other arguments are as in `load_folder`.
@@ -100,13 +101,13 @@ def _labelled_images(
         raise DataError(
             f"{source}: none of the {len(paths)} images can be read; {first.path}: {first.reason}"
         )
-    return LabelledPoints(points, encoded[points.kept], names, points.skipped)
+    return LabelledPoints(points, encoded[points.readable], names, points.skipped)
 
 
 def _refuse_repeats(
     source: Path, paths: Sequence[Path], labels: Sequence[str], entries: Sequence[str]
 ) -> None:
-    """Refuse a file that is there twice: it would be asked twice, or be its own contradiction."""
+    """Refuse a file that is listed twice: it would be asked twice, perhaps with two labels."""
     first: dict[str, int] = {}
     for i, path in enumerate(paths):
         j = first.setdefault(os.path.realpath(path), i)

@@ -1,8 +1,8 @@
 """Readers of the files in which datasets are published.
 
 Every reader returns whole, checked arrays or raises `FileFormatError`, which names the file and
-says what was expected of it: nothing is ever half-used. Images come as uint8 arrays [N, H, W, C],
-labels as int64 arrays [N]. IDX files that are not compressed stay on disk, memory-mapped.
+says what was expected. Images are uint8 arrays [N, H, W, C], labels int64 arrays [N]. IDX files
+that are not compressed stay on disk, memory-mapped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CIFAR_PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file on disk, and what is known of its content (after decompression, for ``.gz``)."""
+    """A file on disk, and the expected size and MD5 of its (decompressed) content."""
 
     path: Path
     md5: str | None = None
@@ -39,7 +39,7 @@ class DataFile:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Images [N, H, W, C], labels [N], and whatever else a file says of each image."""
+    """Images [N, H, W, C], labels [N], and any further arrays of a file, one entry per image."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
@@ -62,17 +62,17 @@ def read_content(file: DataFile, decompress: bool = True) -> NDArray[np.uint8]:
     if file.size is not None and content.size != file.size:
         raise FileFormatError(f"{file.path}: {content.size:,} bytes, expected {file.size:,}")
     if file.md5 is not None:
-        found = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
-        if found != file.md5:
-            raise FileFormatError(f"{file.path}: MD5 {found}, expected {file.md5}")
+        md5 = hashlib.md5(content.data, usedforsecurity=False).hexdigest()
+        if md5 != file.md5:
+            raise FileFormatError(f"{file.path}: MD5 {md5}, expected {file.md5}")
     return content
 
 
 def parse_idx(content: NDArray[np.uint8], where: str | Path) -> NDArray[np.uint8]:
     """The array in an IDX file of unsigned bytes, in the shape that its header gives.
 
-    The header is 0, 0, 8 (unsigned byte), the number of axes, then each axis in 4 bytes, the high
-    ones first.
+    The header is 0, 0, 8 (unsigned byte), the number of axes, then the length of each axis as a
+    big-endian 32-bit integer.
     """
     if content.size < 4 or content[:3].tolist() != [0, 0, 8]:
         raise FileFormatError(
@@ -119,7 +119,7 @@ def parse_cifar_python(
     batch = load_plain_pickle(content.tobytes(), where)
     if not isinstance(batch, dict):
         raise FileFormatError(f"{where}: holds a {type(batch).__name__}, expected a dict")
-    # Python 2 wrote these files: the keys are bytes. A file written anew by Python 3 has str.
+    # Python 2 wrote these files: the keys are bytes. A file rewritten by Python 3 has str keys.
     entries = {k.decode("latin-1") if isinstance(k, bytes) else k: v for k, v in batch.items()}
     pixels, labels = entries.get("data"), entries.get("labels")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
@@ -154,7 +154,7 @@ def read_cifar_archive(files: Sequence[DataFile]) -> tuple[Part, Part]:
     """CIFAR-10 as the published ``.tar.gz`` of either version, not unpacked on disk."""
     (file,) = files
     read_content(file, decompress=False)  # the checksum is that of the archive itself
-    found: dict[str, tuple[NDArray, NDArray[np.uint8]]] = {}
+    batch_of: dict[str, tuple[NDArray, NDArray[np.uint8]]] = {}
     try:
         with tarfile.open(file.path, "r:gz") as archive:
             for member in archive:
@@ -166,27 +166,27 @@ def read_cifar_archive(files: Sequence[DataFile]) -> tuple[Part, Part]:
                 assert stream is not None  # a regular file, as checked
                 content = np.frombuffer(stream.read(), np.uint8)
                 parse = parse_cifar_binary if name.endswith(".bin") else parse_cifar_python
-                found[stem] = parse(content, f"{file.path}: {member.name}")
+                batch_of[stem] = parse(content, f"{file.path}: {member.name}")
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise FileFormatError(f"{file.path}: truncated or corrupt archive ({error})") from error
     expected = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-    if missing := [name for name in expected if name not in found]:
+    if missing := [name for name in expected if name not in batch_of]:
         raise FileFormatError(f"{file.path}: {', '.join(missing)} expected in the archive")
-    batches = [found[name] for name in expected]
+    batches = [batch_of[name] for name in expected]
     return _join_cifar(batches[:-1], file.path), _join_cifar(batches[-1:], file.path)
 
 
 def read_svhn_mat(files: Sequence[DataFile]) -> tuple[Part, Part]:
-    """SVHN's cropped digits, a MATLAB file a part: ``X`` [32, 32, 3, N], ``y`` [N, 1] in 1..10."""
+    """SVHN's cropped digits, MATLAB: ``X [32, 32, 3, N]``, ``y [N, 1]`` from 1 to 10."""
     train, test = (_read_mat_part(file) for file in files)
     return train, test
 
 
 def _read_mat_part(file: DataFile) -> Part:
-    read_content(file)  # for its checks: scipy maps nothing, and reads the file by itself
+    read_content(file)  # only for its checks: SciPy reads the file itself
     try:
-        found = scipy.io.loadmat(file.path, variable_names=["X", "y"])
-        images, labels = found["X"], found["y"].ravel()
+        variables = scipy.io.loadmat(file.path, variable_names=["X", "y"])
+        images, labels = variables["X"], variables["y"].ravel()
     except KeyError as error:
         raise FileFormatError(f"{file.path}: no variable {error}, expected X and y") from error
     except Exception as error:  # SciPy raises whatever the damage leads to
@@ -195,12 +195,12 @@ def _read_mat_part(file: DataFile) -> Part:
         raise FileFormatError(f"{file.path}: X has shape {images.shape}, expected (32, 32, 3, N)")
     if not np.isin(labels, np.arange(1, 11)).all():
         raise FileFormatError(f"{file.path}: y holds labels other than 1..10")
-    # 10 stands for the digit 0. N is the slowest axis in the file, so the view is good to index.
+    # 10 stands for the digit 0. N is the slowest axis in the file, so indexing the view is fast.
     return make_part(images.transpose(3, 0, 1, 2), labels % 10, file.path)
 
 
 def read_npz(files: Sequence[DataFile]) -> tuple[Part, Part]:
-    """One ``.npz`` a part, with ``images`` and ``labels``; other arrays of length N are extras."""
+    """One ``.npz`` per part: ``images``, ``labels``; other arrays of length N become extras."""
     train, test = (_read_npz_part(file) for file in files)
     return train, test
 
@@ -217,7 +217,7 @@ def _read_npz_part(file: DataFile) -> Part:
 
 
 def npz_shape(path: Path, name: str = "images") -> tuple[int, ...] | None:
-    """Shape of an array in an ``.npz`` file, by its header alone; None if it cannot be told."""
+    """Shape of an array in an ``.npz`` file, by its header alone; None if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
             version = np.lib.format.read_magic(stream)
@@ -231,7 +231,7 @@ def npz_shape(path: Path, name: str = "images") -> tuple[int, ...] | None:
 def make_part(
     images: NDArray, labels: NDArray, where: str | Path, extras: dict[str, NDArray] | None = None
 ) -> Part:
-    """Check that arrays belong together, and bring them into the form of `Part`."""
+    """Check types and shapes of the arrays, and return them as a `Part`."""
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         raise FileFormatError(
             f"{where}: images are {images.dtype} of shape {images.shape}, "

@@ -25,8 +25,8 @@ FORMATS = ("PNG", "JPEG", "WEBP")
 MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
-#: Deflate, in which PNG is packed, shrinks at best 1032 to 1, and a pixel has at least 1 bit. JPEG
-#: needs a bit or more for each block of 64 pixels.
+#: Deflate, the compression of PNG, achieves at most 1032 to 1, and a pixel has at least 1 bit. JPEG
+#: needs at least one bit for each block of 64 pixels.
 _MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 8 * 64}
 
 Fit = Literal["crop", "pad", "stretch"]
@@ -54,7 +54,7 @@ SCALE: dict[str, Callable[[Image.Image, tuple[int, int]], Image.Image]] = {
 
 
 def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
-    """Make an image 8-bit grey (1 channel) or RGB (3), whatever it was, on a white background."""
+    """Convert an image of any mode to 8-bit grey (1 channel) or RGB (3), on a white background."""
     if image.mode.startswith("I"):
         # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale.
         image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
@@ -65,7 +65,7 @@ def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """Turn an image as its EXIF data say; leave it as it is if they are damaged."""
+    """Rotate an image as its EXIF data say; return it unchanged if they are damaged."""
     try:
         return ImageOps.exif_transpose(image)
     except Exception:  # the pixels have been read: only the metadata can fail here
@@ -77,13 +77,13 @@ def open_image(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Iterator[I
     """Open an image file, or its content, after a check of its header; nothing is decoded yet.
 
     Args:
-        source: the file, or what is in it.
+        source: the file, or its content.
         max_pixels: larger images are refused.
 
     Raises:
         DataError: if it cannot be read, is not an image, has too many bytes or pixels, or claims
-            more pixels than its bytes can hold. Errors inside the ``with`` block, where it is
-            decoded, become DataErrors too.
+            more pixels than its bytes can hold. Errors of decoding, inside the ``with`` block, are
+            raised as DataError too.
     """
     try:
         size = len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -109,9 +109,9 @@ def read_image(
     """Decode an image: upright, 8-bit grey or RGB, on a white background.
 
     Args:
-        source: the file, or what is in it.
+        source: the file, or its content.
         side: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size, which is much faster, as long as
-            no side becomes shorter than this.
+            no side becomes shorter than ``side``.
         channels: 1 for grey, 3 for RGB.
         max_pixels: larger images are refused.
 
@@ -119,36 +119,35 @@ def read_image(
         DataError: see `open_image`.
     """
     with open_image(source, max_pixels) as image:
-        # The mode stays: greyscale by way of draft and by way of convert round differently.
+        # The mode stays: draft and convert round differently when they turn colour into grey.
         image.draft(None, (side, side))
         image.load()
         return flatten_mode(upright(image), channels)
 
 
 class ImageFiles:
-    """Points that are image files: decoded in threads when a batch asks for them.
+    """Points that are image files, decoded in threads when a batch is requested.
 
-    Files that cannot be read get no index; they are listed in ``skipped``.
+    Files that cannot be read get no index. They are listed in ``skipped``.
 
     Args:
         paths: The files, PNG, JPEG or WebP, in the order of their indices.
         size: (H, W) of every image after scaling; one number for squares.
         channels: 3 for RGB, 1 for grey.
-        fit: How an image of another shape gets there: "crop" its longer side, "pad" its shorter
-            side with black, or "stretch".
-        check: How files are found to be unreadable, once, at the start: "pixels" decodes each one,
-            "header" looks only at its first bytes, and a batch with a file that is damaged further
-            on raises.
-        cache: Whether to keep decoded images in memory: a pool is read once a round. By default, if
-            all of them together take less than 1 GiB.
-        threads: How many to decode with; by default, as many as there are processors.
+        fit: How an image is brought to this shape: "crop" its longer side, "pad" its shorter side
+            with black, or "stretch".
+        check: How files are checked once, at the start. "pixels" decodes each file. "header" reads
+            only its first bytes; a batch with a file that is damaged later raises.
+        cache: Whether to keep decoded images in memory, since a pool is read in every round. By
+            default, they are kept if all of them together take less than 1 GiB.
+        threads: Number of decoding threads; by default, the number of processors.
         max_pixels: Larger images are refused before they are decoded.
 
     Attributes:
         paths: The N files that can be read.
         shape: (N, H, W, C).
-        kept: int64 array [N]: where each of them stood among the paths that were given.
-        skipped: The other files, and why.
+        readable: int64 array [N], the position of each of these files in the argument ``paths``.
+        skipped: The other files, each with the reason.
     """
 
     def __init__(
@@ -181,17 +180,17 @@ class ImageFiles:
         self._cache = np.empty(shape, np.uint8) if cache else None
         self._cached = np.zeros(len(paths), bool)
         self.paths: tuple[Path, ...] = ()
-        self.kept, self.skipped = self._check(paths, check)
-        self.paths = tuple(paths[i] for i in self.kept)
+        self.readable, self.skipped = self._check(paths, check)
+        self.paths = tuple(paths[i] for i in self.readable)
         self.shape: tuple[int, ...] = (len(self.paths), *self._point)
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The batch [B, H, W, C]; a file that cannot be read raises `DataError`, and is named."""
+        """The batch [B, H, W, C]; `DataError`, with the path, if a file cannot be read."""
         indices = np.asarray(indices, np.int64)
-        indices = np.arange(len(self))[indices]  # which refuses what is out of range
+        indices = np.arange(len(self))[indices]  # raises if an index is out of range
         todo = np.unique(indices[~self._cached[indices]])
         decoded: dict[int, NDArray[np.uint8]] = {}
         results = self._map(self._try_decode, [self.paths[i] for i in todo])
@@ -212,8 +211,8 @@ class ImageFiles:
     def _check(
         self, paths: Sequence[Path], check: Check
     ) -> tuple[NDArray[np.int64], tuple[Skipped, ...]]:
-        """Sort out what cannot be read; what is decoded on the way goes to the cache."""
-        kept: list[int] = []
+        """Positions of readable files, and the other files; images decoded here are cached."""
+        readable: list[int] = []
         skipped: list[Skipped] = []
         read = self._try_decode if check == "pixels" else self._try_header
         console = Console(stderr=True)
@@ -230,9 +229,9 @@ class ImageFiles:
                     skipped.append(result)
                     continue
                 if self._cache is not None and result is not None:
-                    self._cache[len(kept)], self._cached[len(kept)] = result, True
-                kept.append(i)
-        return np.array(kept, np.int64), tuple(skipped)
+                    self._cache[len(readable)], self._cached[len(readable)] = result, True
+                readable.append(i)
+        return np.array(readable, np.int64), tuple(skipped)
 
     def _map(self, function: Callable[[Path], T], paths: Sequence[Path]) -> list[T]:
         if self.threads == 1 or len(paths) < 2:
@@ -243,7 +242,7 @@ class ImageFiles:
     def _try_decode(self, path: Path) -> NDArray[np.uint8] | Skipped:
         height, width, channels = self._point
         try:
-            # Twice the size is left for the scaling that follows.
+            # Decoded at twice the size, so that the scaling that follows loses nothing.
             image = read_image(path, 2 * max(height, width), channels, self._max_pixels)
             pixels = np.asarray(SCALE[self._fit](image, (width, height)))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Names of datasets: one spelling for each, whatever spelling is given."""
+"""Names of datasets, normalised to one spelling each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def dataset_name(name: str) -> str:
-    """The usual spelling of a dataset's name; a name that is not known stays as it is.
+    """The canonical spelling of a dataset's name; an unknown name is returned unchanged.
 
-    Compare names by it: case, hyphens and underscores make no difference.
+    Case, hyphens and underscores make no difference.
 
     Examples:
         >>> dataset_name("cifar10"), dataset_name("Fashion_MNIST"), dataset_name("imagenet")

@@ -1,7 +1,7 @@
 """Pickles that hold only dicts, lists, strings, numbers and NumPy arrays.
 
-The Python version of CIFAR-10 is a pickle, and a pickle may name any function to be called while it
-is read. This reader knows a handful of names, and refuses the file at the first other one.
+The Python version of CIFAR-10 is a pickle, and a pickle can call any function while it is read.
+This reader allows a short list of functions and refuses a file that names another one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _encode(text: str, encoding: str = "utf-8") -> bytes:
 
 
 def _dtype(kind: Any, align: Any = False, copy: Any = True) -> np.dtype:
-    """A copy, whatever the file asks for: it goes on to change the type that it gets."""
+    """Always a copy, since the file goes on to modify the type that it gets."""
     return np.dtype(kind, bool(align), True)
 
 
@@ -36,7 +36,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _encode,
     ("numpy", "dtype"): _dtype,
     ("numpy", "ndarray"): np.ndarray,
-    # NumPy 2 moved numpy.core to numpy._core; files name the one or the other.
+    # NumPy 2 moved numpy.core to numpy._core; files name either.
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy.core.numeric", "_frombuffer"): _from_buffer,
@@ -53,7 +53,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load_plain_pickle(content: bytes, where: str | Path) -> Any:
-    """Read a pickle of plain data; byte strings of Python 2 come as bytes."""
+    """Read a pickle of plain data; byte strings of Python 2 are returned as bytes."""
     try:
         return _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
     except Exception as error:  # a damaged pickle can fail in any way

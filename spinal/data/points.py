@@ -1,7 +1,7 @@
-"""Points: what a pool is made of, read a batch at a time.
+"""Points: the images or feature vectors of a pool, read in batches.
 
-Anything with a length, a ``shape`` and batches by index is points. NumPy arrays come in through
-`as_points`; images in files are `spinal.data.images.ImageFiles`.
+Any object with a length, a ``shape`` and batches by index will do. `as_points` wraps NumPy arrays;
+`spinal.data.images.ImageFiles` wraps image files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinal.errors import DataError
 
-UNLABELLED = -1  # in an array of labels: nobody has said yet
+UNLABELLED = -1  # in an array of labels: no label yet
 
 
 @runtime_checkable
@@ -24,7 +24,7 @@ class Points(Protocol):
     """N images, as uint8, or N feature vectors, as float32.
 
     ``shape`` is (N, H, W, C) or (N, D). ``points[indices]`` gives the batch [B, H, W, C] or [B, D]
-    for an array of positions; positions never change their meaning.
+    for an array of indices. An index always refers to the same point.
     """
 
     @property
@@ -75,7 +75,7 @@ class ArrayPoints:
         batch = np.ascontiguousarray(self._array[np.asarray(indices, np.int64)])
         if batch.ndim == 4:
             return batch
-        with np.errstate(over="ignore"):  # what is too large for float32 is found below
+        with np.errstate(over="ignore"):  # values too large for float32 are refused below
             batch = batch.astype(np.float32, copy=False)
         if not np.isfinite(batch).all():
             row = int(np.asarray(indices)[~np.isfinite(batch).all(axis=1)][0])
@@ -93,12 +93,12 @@ class Skipped:
 
 @dataclass(frozen=True, eq=False)
 class LabelledPoints:
-    """Points, the class of each, and what was left out.
+    """Points, the class of each, and the files that were left out.
 
     Attributes:
         points: N points.
         labels: int64 array [N], indices into ``classes``; -1 where there is no label.
-        classes: Names of the classes; empty when nothing says what they are.
+        classes: Names of the classes; empty if they are unknown.
         skipped: Files that could not be read. They have no index.
     """
 
@@ -109,7 +109,7 @@ class LabelledPoints:
 
 
 def as_points(data: ArrayLike | Points) -> Points:
-    """Points from an array; points are given back as they are."""
+    """Points from an array; points are returned unchanged."""
     if isinstance(data, np.ndarray):
         return ArrayPoints(data)
     if isinstance(data, Points):
@@ -120,49 +120,55 @@ def as_points(data: ArrayLike | Points) -> Points:
 def from_arrays(
     data: ArrayLike | Points, labels: ArrayLike | None = None, classes: Sequence[str] | None = None
 ) -> LabelledPoints:
-    """Points and labels from arrays: images (uint8) or features, and whole numbers or names.
+    """Points and labels from arrays.
 
     Labels are indices into ``classes`` if they are whole numbers (-1: unlabelled), and names of
-    classes if they are strings ("": unlabelled). Without ``classes``, numbers 0..max name
-    themselves, and names are sorted.
+    classes if they are strings ("": unlabelled). Without ``classes``, the classes of whole numbers
+    are named "0" to their maximum, and those of strings are the sorted names.
+
+    Args:
+        data: Images, uint8 [N, H, W, C] or [N, H, W], or features [N, D].
+        labels: [N] whole numbers or strings; None if nothing is labelled.
+        classes: Names of the classes.
     """
     points = as_points(data)
     if labels is None:
         return LabelledPoints(
             points, np.full(len(points), UNLABELLED, np.int64), tuple(classes or ())
         )
-    given = np.asarray(labels)
-    if given.shape != (len(points),):
-        raise DataError(f"{len(points)} points, but labels of shape {given.shape}")
-    if given.dtype.kind in "UO":
-        encoded, names = encode_labels([str(label) for label in given], classes)
+    array = np.asarray(labels)
+    if array.shape != (len(points),):
+        raise DataError(f"{len(points)} points, but labels of shape {array.shape}")
+    if array.dtype.kind in "UO":
+        encoded, names = encode_labels([str(label) for label in array], classes)
         return LabelledPoints(points, encoded, names)
-    if given.dtype.kind not in "iu":
-        raise DataError(f"labels of type {given.dtype}: give whole numbers or names")
+    if array.dtype.kind not in "iu":
+        raise DataError(f"labels of type {array.dtype}: give whole numbers or names")
     if classes is None:
-        names = tuple(str(c) for c in range(int(given.max()) + 1))
+        names = tuple(str(c) for c in range(int(array.max()) + 1))
     else:
         names = tuple(classes)
-    if given.min() < UNLABELLED or given.max() >= len(names):
+    if array.min() < UNLABELLED or array.max() >= len(names):
         raise DataError(
-            f"labels from {given.min()} to {given.max()}, but {len(names)} classes "
+            f"labels from {array.min()} to {array.max()}, but {len(names)} classes "
             f"(0 to {len(names) - 1}; {UNLABELLED} for unlabelled)"
         )
-    return LabelledPoints(points, given.astype(np.int64), names)
+    return LabelledPoints(points, array.astype(np.int64), names)
 
 
 def encode_labels(
     names: Sequence[str], classes: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Indices of class names, and the classes: as given, or sorted, numbers by value.
+    """Indices of class names, and the classes.
 
-    An empty name means unlabelled.
+    Without ``classes``, the names are sorted, by value if all are numbers. An empty name means
+    unlabelled.
     """
     if classes is None:
-        found = sorted({name for name in names if name})
-        if all(name.isdecimal() for name in found):
-            found.sort(key=int)
-        classes = found
+        sorted_names = sorted({name for name in names if name})
+        if all(name.isdecimal() for name in sorted_names):
+            sorted_names.sort(key=int)
+        classes = sorted_names
     number = {name: i for i, name in enumerate(classes)} | {"": UNLABELLED}
     if unknown := sorted(set(names) - set(number)):
         raise DataError(f"unknown class {unknown[0]!r}; the classes are {', '.join(classes)}")

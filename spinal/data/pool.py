@@ -1,4 +1,4 @@
-"""The pool: which points are labelled, which are asked and not yet answered, which are neither."""
+"""The pool: points that are labelled, points asked but not yet answered, and all others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Indices = NDArray[np.int64]
 
 
 class Pool:
-    """Points, and what is known of their labels.
+    """Points, and their labels as far as they are known.
 
-    An index is always a position in ``points``; it never changes its meaning. A call that is
-    refused changes nothing.
+    An index always refers to the same point, ``points[index]``. A call that raises an error changes
+    nothing.
 
     Args:
-        points: All points: images [N, H, W, C] or features [N, D]. They may hold more than the
+        points: Images [N, H, W, C] or features [N, D]. They may include points that are not in the
             pool, such as a validation set.
         classes: Names of the classes, or how many there are.
         members: Indices of the points that belong to the pool, labelled or to be labelled; all by
@@ -108,7 +108,7 @@ class Pool:
         self._asked[at] = False
 
     def mark_asked(self, indices: ArrayLike) -> None:
-        """Note that somebody was asked for these labels, so that nobody is asked again."""
+        """Record that these labels have been requested, so that they are not requested again."""
         at = self._check_indices(indices)
         for taken, what in (
             (self._asked[at], "asked"),
@@ -119,14 +119,14 @@ class Pool:
         self._asked[at] = True
 
     def release(self, indices: ArrayLike) -> None:
-        """Take a question back: the points, which were asked, may be asked again."""
+        """Withdraw a request: these points, which were asked, may be asked again."""
         at = self._check_indices(indices)
         if not self._asked[at].all():
             raise LabelError(f"point {at[~self._asked[at]][0]} was not asked")
         self._asked[at] = False
 
     def state_dict(self) -> dict[str, NDArray]:
-        """All that was recorded, as plain arrays; the points themselves are not part of it."""
+        """Members, labels and open questions, as plain arrays; without the points themselves."""
         return {
             "n_points": np.array(len(self.points)),
             "n_classes": np.array(len(self.classes)),
@@ -137,12 +137,12 @@ class Pool:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what `state_dict` gave, for the same points and classes."""
+        """Restore the state that `state_dict` returned, for the same points and classes."""
         if missing := self.state_dict().keys() - state.keys():
             raise DataError(f"the state of the pool lacks {', '.join(sorted(missing))}")
-        for name, here in (("n_points", len(self.points)), ("n_classes", len(self.classes))):
-            if int(state[name]) != here:
-                raise DataError(f"the state has {name} = {int(state[name])}, the pool {here}")
+        for name, expected in (("n_points", len(self.points)), ("n_classes", len(self.classes))):
+            if int(state[name]) != expected:
+                raise DataError(f"the state has {name} = {int(state[name])}, the pool {expected}")
         fresh = Pool(self.points, self.classes, state["members"])
         fresh.record(state["labelled_indices"], state["labels"])
         fresh.mark_asked(state["asked_indices"])
@@ -160,17 +160,17 @@ class Pool:
         return at
 
     def _check_labels(self, labels: ArrayLike) -> NDArray[np.int64]:
-        given = np.atleast_1d(np.asarray(labels))
-        if given.dtype.kind in "UO" and given.size:
+        array = np.atleast_1d(np.asarray(labels))
+        if array.dtype.kind in "UO" and array.size:
             number = {name: i for i, name in enumerate(self.classes)}
-            unknown = [name for name in given.tolist() if name not in number]
-            known = np.array([number.get(name, UNLABELLED) for name in given.tolist()], np.int64)
+            unknown = [name for name in array.tolist() if name not in number]
+            indices = np.array([number.get(name, UNLABELLED) for name in array.tolist()], np.int64)
         else:
-            known = _whole_numbers(labels, "labels")
-            unknown = known[(known < 0) | (known >= len(self.classes))].tolist()
+            indices = _whole_numbers(labels, "labels")
+            unknown = indices[(indices < 0) | (indices >= len(self.classes))].tolist()
         if unknown:
             raise LabelError(f"there is no class {unknown[0]!r}: {self._name_classes()}")
-        return known
+        return indices
 
     def _name_classes(self) -> str:
         named = ", ".join(f"{i} {name}" for i, name in enumerate(self.classes[:10]))

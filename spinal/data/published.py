@@ -1,6 +1,7 @@
-"""What is known of a published dataset: its images, the files it comes in, and where from.
+"""Descriptions of published datasets: their images, files and downloads.
 
-Sizes and MD5 sums are those of the contents: an IDX file that was compressed anew is still itself.
+Sizes and MD5 sums are those of the decompressed content, so that a file that was compressed again
+is still recognised.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from spinal.data.formats import DataFile, Part
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file as its publisher made it; ``.gz`` may be added to its name where ``gzipped``."""
+    """A file as published; with ``gzipped``, its name may also end in ``.gz``."""
 
     name: str
     md5: str | None = None
@@ -24,14 +25,14 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Download:
-    """A file to fetch; the checksum is that of what comes over the wire."""
+    """A file to download; the checksum is that of the bytes as transferred."""
 
     url: str
     md5: str
 
     @property
     def filename(self) -> str:
-        """Under which name it is kept."""
+        """The name of the file on disk."""
         return self.url.rsplit("/", 1)[1]
 
 
@@ -39,8 +40,8 @@ class Download:
 class Layout:
     """One form in which a dataset is published: its files, in the order that ``read`` takes them.
 
-    With ``shared_names``, other datasets have files of the same names, so that a name alone does
-    not say which dataset it is; the last file is then a small one.
+    With ``shared_names``, other datasets have files of the same names, so the content of the last
+    file, a small one, is checked too.
     """
 
     format: str
@@ -55,8 +56,8 @@ class Published:
 
     Attributes:
         image_shape: (H, W, C).
-        folders: Where its files may be inside a data folder; the first is where downloads go.
-        layouts: The forms in which it may be there, the best one first.
+        folders: Sub-folders of a data folder to search; downloads go to the first one.
+        layouts: The forms in which it may be stored, the preferred one first.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where the files of a published dataset are."""
+"""Search for the files of a published dataset."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DEBIAN_FOLDER = Path("/usr/share/datasets")
 
 
 @dataclass(frozen=True)
-class Found:
-    """A dataset on disk, complete by the names of its files."""
+class StoredDataset:
+    """A dataset on disk: all files of a layout exist, their content is not yet checked."""
 
     folder: Path
     layout: Layout
     files: tuple[DataFile, ...]
 
     def wrong_sizes(self) -> list[str]:
-        """What can be said against the files without reading them."""
+        """The files whose size is wrong, as texts for the user; nothing is read."""
         return [
             f"{file.path.name} has {size:,} bytes, expected {file.size:,}"
             for file, published in zip(self.files, self.layout.files, strict=True)
@@ -37,7 +37,7 @@ class Found:
 
 
 def own_folder(data_dir: str | Path | None) -> Path:
-    """The folder for downloads: as given, as in ``SPINAL_DATA``, or the user's cache."""
+    """The folder for downloads: ``data_dir``, or ``SPINAL_DATA``, or the user's cache."""
     named = data_dir or os.environ.get("SPINAL_DATA")
     return Path(named).expanduser() if named else platformdirs.user_cache_path("spinal", False)
 
@@ -49,7 +49,7 @@ def data_folders(data_dir: str | Path | None) -> list[Path]:
     return [*folders, DEBIAN_FOLDER, platformdirs.user_cache_path("spinal", False)]
 
 
-def find(entry: Published, data_dir: str | Path | None) -> Found | None:
+def find(entry: Published, data_dir: str | Path | None) -> StoredDataset | None:
     """The first complete set of files."""
     for folder, layout, named in _candidates(entry, data_dir):
         paths = [_path(folder, file) for file in layout.files]
@@ -59,12 +59,12 @@ def find(entry: Published, data_dir: str | Path | None) -> Found | None:
             if path is not None
         )
         if len(files) == len(paths) and (named or _is_ours(entry, files[-1])):
-            return Found(folder, layout, files)
+            return StoredDataset(folder, layout, files)
     return None
 
 
 def missing(entry: Published, data_dir: str | Path | None) -> tuple[Path, tuple[str, ...]]:
-    """Which files to add to which folder: to the one that lacks the least, or to an empty one."""
+    """The folder to put files into, the one that lacks the fewest, and the names of these files."""
     best = (own_folder(data_dir) / entry.folders[0], tuple(d.filename for d in entry.downloads))
     least = 1.0
     for folder, layout, named in _candidates(entry, data_dir):
@@ -78,7 +78,7 @@ def missing(entry: Published, data_dir: str | Path | None) -> tuple[Path, tuple[
 def _candidates(
     entry: Published, data_dir: str | Path | None
 ) -> Iterator[tuple[Path, Layout, bool]]:
-    """Folders and layouts to try, and whether names alone say that it is this dataset."""
+    """Folders and layouts to try, and whether the file names identify the dataset."""
     for base in data_folders(data_dir):
         for inside in entry.folders:
             for layout in entry.layouts:
@@ -93,7 +93,7 @@ def _path(folder: Path, file: PublishedFile) -> Path | None:
 
 
 def _is_ours(entry: Published, last: DataFile) -> bool:
-    """Whether a file whose name several datasets use is of this one, by a quick look at it."""
+    """Whether a file whose name several datasets use belongs to this one, by shape or checksum."""
     if last.md5 is None:
         return npz_shape(last.path) in (entry.test_shape, entry.test_shape[:3])
     try:

@@ -1,8 +1,8 @@
-"""Which points are the pool, the validation set, the initial set and the test set of a run.
+"""The split of a dataset into pool, validation set, initial set and test set.
 
-A split depends on the sizes and the seed alone: every method that is given the same ones works on
-the same points. Random numbers are the raw output of PCG64, which NumPy promises never to change,
-so that a seed means the same split on every platform and in every version.
+A split depends only on the sizes and the seed, so all methods of an experiment use the same points.
+Random numbers are the raw output of PCG64, which NumPy promises never to change: a seed gives the
+same split on every platform and in every version.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ def shuffled(n: int, seed: int | np.random.SeedSequence) -> Indices:
 
 
 def stratify(order: Indices, labels: NDArray[np.int64]) -> Indices:
-    """Reorder indices so that every prefix holds classes in equal numbers, as nearly as can be.
+    """Reorder indices so that every prefix contains the classes as equally as possible.
 
-    First the first of each class, then the second of each, and so on; ``labels`` are those of all
-    points, ``order`` the indices of some.
+    The first point of each class comes first, then the second of each, and so on.
+
+    Args:
+        order: Indices of some points.
+        labels: Classes of all points.
     """
     ranks = np.empty(len(order), np.int64)
     for label in np.unique(labels[order]):
@@ -41,9 +44,9 @@ def stratify(order: Indices, labels: NDArray[np.int64]) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Indices, sorted: of training points in ``pool``, ``validation``, ``initial``; of test points.
+    """Sorted indices of training points (``pool``, ``validation``, ``initial``) and test points.
 
-    The three parts of the training points are disjoint: the initial set is not from the pool.
+    The three sets of training points are disjoint: the initial set is not part of the pool.
     """
 
     seed: int
@@ -63,15 +66,15 @@ class Splits:
             if len(np.unique(indices)) != len(indices):
                 raise DataError(f"the splits use some {name} points twice")
             if len(indices) and (indices.min() < 0 or indices.max() >= n):
-                raise DataError(f"the splits use {name} points that are not there ({n} are)")
+                raise DataError(f"the splits use {name} points that do not exist: there are {n}")
 
     @property
     def members(self) -> Indices:
-        """The points that a learner may hold labels of: pool and initial set."""
+        """The points whose labels a learner may see: pool and initial set."""
         return np.union1d(self.pool, self.initial)
 
     def save(self, path: str | Path) -> None:
-        """Write as JSON; the file is there whole or not at all."""
+        """Write as JSON, atomically."""
         path = Path(path)
         content = {
             "format": _FORMAT,
@@ -116,7 +119,7 @@ def make_splits(
     stratified: bool = False,
     labels: NDArray[np.int64] | None = None,
 ) -> Splits:
-    """Split as the paper does: shuffle, pool, validation, and the initial set from what remains.
+    """Split as in the paper: shuffle; take the pool, the validation set, then the initial set.
 
     Args:
         n_train: How many points the predefined training part of the dataset has.
@@ -128,8 +131,8 @@ def make_splits(
         seed: The same seed and sizes give the same splits.
         cap: Whether to shrink pool and validation set, in proportion, if there are too few points;
             otherwise that is an error.
-        stratified: Whether the initial set takes classes in equal numbers; the paper, and the
-            default here, draw it plainly at random.
+        stratified: Whether the initial set contains the classes in equal numbers. If not, it is
+            drawn uniformly at random, as in the paper.
         labels: int64 array [n_train], needed if ``stratified``.
 
     Examples:
@@ -144,17 +147,17 @@ def make_splits(
             raise DataError(f"{name} = {size}: give a number of points")
     if cap:
         pool, validation = _shrink(pool, validation, max(n_train - initial, 0))
-    wanted = (pool or 0) + validation
-    if wanted + initial > n_train:
+    n_taken = (pool or 0) + validation
+    if n_taken + initial > n_train:
         raise DataError(
-            f"{pool or 0} points for the pool, {validation} for validation and {initial} to begin "
-            f"with are {wanted + initial}, but there are {n_train}"
+            f"{pool or 0} points for the pool, {validation} for validation and {initial} for the "
+            f"initial set are {n_taken + initial}, but there are {n_train}"
         )
     if test is not None and test > n_test:
         raise DataError(f"{test} test points asked for, but there are {n_test}")
     train_seed, test_seed = np.random.SeedSequence(seed).spawn(2)
     order = shuffled(n_train, train_seed)
-    rest = order[wanted:]
+    rest = order[n_taken:]
     if stratified:
         if labels is None or len(labels) != n_train:
             raise DataError(f"a stratified initial set needs the labels of all {n_train} points")
@@ -165,14 +168,14 @@ def make_splits(
         n_train=n_train,
         n_test=n_test,
         pool=np.sort(in_pool),
-        validation=np.sort(order[wanted - validation : wanted]),
+        validation=np.sort(order[n_taken - validation : n_taken]),
         initial=np.sort(rest[:initial]),
         test=np.sort(shuffled(n_test, test_seed)[:test]),
     )
 
 
 def _shrink(pool: int | None, validation: int, room: int) -> tuple[int | None, int]:
-    """Sizes that fit into ``room``, in proportion; an open pool gets the paper's eight to one."""
+    """Sizes in the same proportion with sum ``room``; if ``pool`` is None, 8 to 1 (the paper's)."""
     if pool is None:
         return None, min(validation, room // 9)
     if pool + validation <= room:

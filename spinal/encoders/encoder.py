@@ -1,4 +1,4 @@
-"""What an encoder is, whatever it encodes."""
+"""The protocol of encoders."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 
 from spinal.errors import SpinalError
 
-#: Items that are embedded at a time.
+#: Items per call of `Encoder.embed`.
 BATCH = 32
 
 
 class EncoderError(SpinalError, ValueError):
-    """An encoder that does not exist, lacks a package or weights, or gives no vectors."""
+    """An encoder does not exist, lacks a package or weights, or does not return vectors."""
 
 
 @runtime_checkable
 class Encoder(Protocol):
     """Turns items (images, texts) into vectors of D numbers.
 
-    Two encoders with the same name and fingerprint must give the same vectors: vectors on disk are
-    found by fingerprint and content.
+    Two encoders with the same name and fingerprint must return the same vectors: stored vectors are
+    looked up by name, fingerprint and content.
 
     Attributes:
-        name: what `load_encoder` makes it from.
-        fingerprint: a short text that differs wherever vectors may differ: of settings, weights
-            and code.
+        name: the name for `load_encoder`.
+        fingerprint: a short text that changes whenever the vectors may change, that is, with
+            settings, weights and code.
         width: D.
     """
 
@@ -42,9 +42,9 @@ class Encoder(Protocol):
     def width(self) -> int: ...
 
     def prepare(self, item: Any) -> Any:
-        """Turn one item, or the content of its file as bytes, into what `embed` takes.
+        """Turn one item, or the content of its file as bytes, into the input of `embed`.
 
-        It is called from several threads.
+        Called from several threads.
 
         Raises:
             DataError: if the item cannot be used, with the reason.
@@ -55,7 +55,7 @@ class Encoder(Protocol):
 
 
 def encode(encoder: Encoder, items: Sequence[Any] | NDArray) -> NDArray[np.float32]:
-    """The vectors ``[N, D]`` of N items, computed in batches and kept nowhere."""
+    """The vectors ``[N, D]`` of N items, computed in batches and not stored."""
     parts = [np.empty((0, encoder.width), np.float32)]
     for start in range(0, len(items), BATCH):
         parts.append(encoder.embed([encoder.prepare(x) for x in items[start : start + BATCH]]))

@@ -1,4 +1,4 @@
-"""Encoders of images: a network that was trained elsewhere, or the pixels themselves."""
+"""Encoders of images: a pretrained network, or the pixels themselves."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SomeImage = Image.Image | NDArray[np.uint8] | bytes
 
 
 class Trunk(nn.Module):
-    """From pixels to features, as one module: what an `ImageEncoder` computes.
+    """From pixels to features, as one module: the network of an `ImageEncoder`.
 
     Args:
         body: maps float ``[N, 3, S, S]`` to ``[N, D]``, or to ``[N, D, H, W]``, which is averaged
             over H and W.
         mean: subtracted from each channel, in units of 0..255.
-        std: what each channel is then divided by.
+        std: divisor of each channel after that.
     """
 
     mean: Tensor
@@ -58,16 +58,16 @@ class Trunk(nn.Module):
 class ImageEncoder:
     """A frozen network, with the scaling of images before it.
 
-    An image is turned upright, made RGB on a white background, and stretched to S x S: the network
-    sees all that the person who labels it sees.
+    An image is rotated upright, converted to RGB on a white background, and stretched to S x S. It
+    is not cropped: the network sees everything that the annotator sees.
 
     Args:
-        name: what `spinal.encoders.load_encoder` makes it from.
+        name: the name for `spinal.encoders.load_encoder`.
         trunk: the network.
-        size: S.
+        size: S, the side of the scaled images in pixels.
         resample: how images are scaled.
         device: where to compute.
-        source: the code that made the network, if it is not part of a package.
+        source: the code that built the network, if it is not part of a package.
 
     Attributes:
         width: D, the length of a feature vector.
@@ -100,7 +100,7 @@ class ImageEncoder:
         return f"ImageEncoder({self.name!r}: {self.size} px to {self.width} numbers)"
 
     def prepare(self, item: SomeImage) -> NDArray[np.uint8]:
-        """An image as the network takes it: uint8 ``[S, S, 3]``."""
+        """The scaled image, uint8 ``[S, S, 3]``."""
         return _scaled(item, self.size, self.resample)
 
     @torch.inference_mode()
@@ -112,21 +112,21 @@ class ImageEncoder:
             shape = list(z.shape) if isinstance(z, Tensor) else type(z).__name__
             raise EncoderError(
                 f"{self.name}: gives {shape} for {len(pixels)} images; it should give one feature "
-                "vector each, [N, D], or [N, D, H, W] to be averaged"
+                "vector per image, [N, D], or [N, D, H, W] to be averaged"
             )
         return z.float().cpu().numpy()
 
     def as_raw_images(self) -> RawImages:
-        """The images as this encoder prepares them, for a network that is trained on them."""
+        """An encoder that returns the images, scaled as here, to train a network on them."""
         return RawImages(self.size, self.resample)
 
     def save_weights(self, path: Path) -> None:
-        """Write all weights as a file that can be named after an encoder: ``NAME=FILE``."""
+        """Write all weights to a file for use as ``NAME=FILE``; see `load_encoder`."""
         write_tensors(path, self.trunk.state_dict(), TRUNK_FORMAT, {})
 
     def _fingerprint(self, source: str) -> str:
         digest = hashlib.blake2b(digest_size=8)
-        name = self.name.partition("=")[0]  # weights count by what they are, not where
+        name = self.name.partition("=")[0]  # the weights are hashed, not their path
         digest.update(f"{name} {self.size} {self.resample.name} {source}".encode())
         for key, value in sorted(self.trunk.state_dict().items()):
             digest.update(key.encode())
@@ -135,13 +135,13 @@ class ImageEncoder:
 
 
 class RawImages:
-    """Images themselves, scaled: what a network sees that is trained on them.
+    """The scaled images themselves, for a network that is trained on them.
 
-    Their numbers are whole, from 0 to 255: a `spinal.encoders.FeatureCache` can store them as
+    The numbers are whole, from 0 to 255, so a `spinal.encoders.FeatureCache` can store them as
     bytes.
 
     Args:
-        size: S.
+        size: S, the side of the scaled images in pixels.
         resample: how images are scaled.
 
     Attributes:
@@ -154,7 +154,7 @@ class RawImages:
         self.width = 3 * size * size
 
     def prepare(self, item: SomeImage) -> NDArray[np.uint8]:
-        """An image as uint8 ``[S, S, 3]``."""
+        """The scaled image, uint8 ``[S, S, 3]``."""
         return _scaled(item, self.size, self.resample)
 
     def embed(self, prepared: Sequence[NDArray[np.uint8]] | NDArray) -> NDArray[np.float32]:
@@ -170,14 +170,14 @@ def build_image_encoder(
     resample: Image.Resampling = Image.Resampling.BICUBIC,
     source: str = "",
 ) -> ImageEncoder:
-    """An image encoder by its name, with the weights that the name gives.
+    """An image encoder, with the size and the weights that its name gives.
 
     Args:
         name: of the encoder.
         trunk: its network.
         default_size: side of its images in pixels, unless the name gives another.
         resample: how images are scaled.
-        source: the code that made the network, if it is not part of a package.
+        source: the code that built the network, if it is not part of a package.
     """
     size = name.size or default_size
     full_name = name.plain if size == default_size else f"{name.plain}@{size}"
@@ -189,10 +189,10 @@ def build_image_encoder(
 
 
 def require_images(encoder: Encoder) -> ImageEncoder:
-    """The same encoder, known to be a network on images.
+    """Check that an encoder is an `ImageEncoder`, and return it.
 
     Raises:
-        EncoderError: if it is another one.
+        EncoderError: if it is not.
     """
     if not isinstance(encoder, ImageEncoder):
         raise EncoderError(f"{encoder.name}: not a network on images, which is needed here")
@@ -202,7 +202,7 @@ def require_images(encoder: Encoder) -> ImageEncoder:
 def _scaled(item: SomeImage, size: int, resample: Image.Resampling) -> NDArray[np.uint8]:
     """An image upright, RGB on white, and stretched: uint8 ``[size, size, 3]``."""
     if isinstance(item, bytes):
-        image = read_image(item, 2 * size)  # a JPEG keeps twice the size for the scaling below
+        image = read_image(item, 2 * size)  # decode a JPEG at twice the size, then scale
     elif isinstance(item, Image.Image):
         image = flatten_mode(upright(item), 3)
     elif item.dtype == np.uint8:
@@ -214,7 +214,7 @@ def _scaled(item: SomeImage, size: int, resample: Image.Resampling) -> NDArray[n
 
 
 def _fill(trunk: Trunk, weights: Path, name: str) -> None:
-    """Load a safetensors file: tensors alone, nothing is unpickled."""
+    """Load weights from a safetensors file; nothing is unpickled."""
     try:
         with safe_open(str(weights), framework="pt") as file:
             whole = (file.metadata() or {}).get("format") == TRUNK_FORMAT
@@ -225,14 +225,14 @@ def _fill(trunk: Trunk, weights: Path, name: str) -> None:
             "safetensors.torch.save_file(model.state_dict(), ...) writes one"
         ) from error
     if not whole and ":" not in name:
-        raise EncoderError(f"{name} has its own weights: leave {weights} away")
+        raise EncoderError(f"{name} has its own weights: leave out {weights}")
     if whole:
         trunk.mean, trunk.std = tensors.pop("mean"), tensors.pop("std")
         tensors = {key.removeprefix("body."): value for key, value in tensors.items()}
     elif name.startswith("timm:"):
-        # The weights of its classifier, which is not there, may be left over.
-        known = trunk.body.state_dict()
-        tensors = {key: value for key, value in tensors.items() if key in known}
+        # The file may also hold the weights of a classifier, which this network does not have.
+        own = trunk.body.state_dict()
+        tensors = {key: value for key, value in tensors.items() if key in own}
     try:
         trunk.body.load_state_dict(tensors)
     except RuntimeError as error:

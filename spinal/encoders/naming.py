@@ -24,7 +24,7 @@ class EncoderName:
 
 
 def parse_name(name: str) -> EncoderName:
-    """Take a name apart."""
+    """Split a name into its parts."""
     name, _, weights = name.partition("=")
     path = Path(weights).expanduser() if weights else None
     plain, at, size = name.rpartition("@")

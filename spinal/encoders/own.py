@@ -1,4 +1,4 @@
-"""Your own network as an encoder: ``FILE.py:FACTORY``."""
+"""A user's network as an encoder: ``FILE.py:FACTORY``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE = 224
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """The encoder of what ``FACTORY()`` makes; its fingerprint covers the text of the file."""
+    """The module that ``FACTORY()`` returns, as an encoder; its fingerprint covers the file."""
     file, _, factory = name.plain.rpartition(":")
     path = Path(file).expanduser()
     if not path.is_file():
@@ -29,7 +29,7 @@ def load(name: EncoderName) -> ImageEncoder:
     try:
         spec.loader.exec_module(module)
         network = getattr(module, factory)()
-    except Exception as error:  # whatever is wrong with it is for its author to see
+    except Exception as error:  # the user's code can fail in any way
         raise EncoderError(f"{name.plain}: {type(error).__name__}: {error}") from error
     if not isinstance(network, nn.Module):
         raise EncoderError(f"{name.plain}: gives a {type(network).__name__}, not an nn.Module")

@@ -11,5 +11,5 @@ SIZE = 16
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """The encoder of 3 S S pixels, scaled to about -1 to 1."""
+    """An encoder that returns the 3 S S pixel values, scaled to about -1 to 1."""
     return build_image_encoder(name, Trunk(nn.Flatten(), mean=127, std=128), SIZE)

@@ -1,4 +1,4 @@
-"""Points that are the vectors of items in memory: images of a dataset, a list of texts."""
+"""Points that are vectors of items in memory: images of a dataset, a list of texts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _CHUNK = 128
 
 
 def cache_folder() -> Path:
-    """Where features of datasets are kept: the folder in ``SPINAL_CACHE``, or the user's cache."""
+    """The folder for features of datasets: ``SPINAL_CACHE``, or the user's cache."""
     named = os.environ.get("SPINAL_CACHE")
     return (Path(named) if named else platformdirs.user_cache_path("spinal")) / "features"
 
 
 def encode_dataset(dataset: Dataset, encoder: Encoder) -> Dataset:
-    """The same dataset, with features in the place of images; computed when they are needed."""
+    """The same dataset, with features instead of images, computed when they are needed."""
     folder = cache_folder()
-    # What runs do with the images of a dataset, all points can do.
+    # Runs use only those operations of an image array that all points have.
     images: dict[str, Any] = {
         part: EncodedPoints(getattr(dataset, part), encoder, folder)
         for part in ("train_images", "test_images")
@@ -42,14 +42,14 @@ def encode_dataset(dataset: Dataset, encoder: Encoder) -> Dataset:
 
 
 class EncodedPoints:
-    """Points ``[N, D]`` for a `spinal.Pool`: each vector is computed once, and kept on disk.
+    """Points ``[N, D]`` for a `spinal.Pool`; each vector is computed once and stored on disk.
 
     Processes that share the folder share the work.
 
     Args:
-        items: N of what the encoder takes: images, uint8 ``[N, H, W, C]``, or a list of texts.
-        encoder: what computes the vectors.
-        folder: where they are kept.
+        items: N inputs of the encoder: images, uint8 ``[N, H, W, C]``, or a list of texts.
+        encoder: computes the vectors.
+        folder: where they are stored.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class EncodedPoints:
         self._items, self._encoder = items, encoder
         self._vectors = vectors_of(folder, encoder)
         self._lock = filelock.FileLock(self._vectors.folder / ".lock")
-        self._places = np.full(len(items), -1, np.int64)  # rows on disk, as far as they are known
+        self._places = np.full(len(items), -1, np.int64)  # rows on disk; -1 if unknown
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,12 +77,12 @@ class EncodedPoints:
         return self._vectors.read(self._places[indices])
 
     def _locate(self, indices: NDArray[np.int64]) -> None:
-        """Find the rows of some items; compute those that are not there."""
+        """Look up the rows of some items; compute and store missing vectors."""
         items = self._take(indices)
         hashes = [content_hash(_content(item)) for item in items]
         places = self._vectors.places(hashes)
         if (places < 0).any():
-            with self._lock:  # who had to wait finds what the other has computed
+            with self._lock:  # another process may have computed them meanwhile
                 new = np.flatnonzero(self._vectors.places(hashes) < 0)
                 if len(new):
                     vectors = encode(self._encoder, [items[i] for i in new.tolist()])
@@ -97,7 +97,7 @@ class EncodedPoints:
 
 
 def _content(item: str | NDArray) -> bytes:
-    """The bytes that an item is known by."""
+    """The bytes that identify an item."""
     if isinstance(item, str):
         return item.encode()
     return str(item.shape).encode() + item.tobytes()

@@ -13,8 +13,8 @@ from spinal.errors import suggestion
 
 DEFAULT = efficientnet.NAME
 
-#: What loads an encoder, by its name without size and weights; with a colon at the end, all names
-#: that begin so.
+#: Functions that load an encoder, by its name without size and weights. A key that ends in a colon
+#: stands for all names that begin with it.
 ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
     DEFAULT: efficientnet.load,
     "pixels": pixels.load,
@@ -23,7 +23,7 @@ ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
 
 
 def encoder_names() -> list[str]:
-    """The names that `load_encoder` knows; capitals stand for many more."""
+    """The names that `load_encoder` knows; words in capitals are placeholders."""
     names = [f"{name}MODEL" if name.endswith(":") else name for name in ENCODERS]
     return [*names, "FILE.py:FACTORY"]
 
@@ -53,22 +53,22 @@ def load_encoder(
     |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``
     | ``pixels``              the image itself at 16 px: no network, for trying things out
 
-    ``NAME@128`` is the same as ``size=128``: EfficientNet-Lite0 is three times as fast with it, and
-    a little less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So a name can say all,
-    in a protocol or a project, too: ``net.py:make@128=net.safetensors``. The weights of a network
-    that was fine-tuned, or trained from scratch, by `spinal label` are named in the same way:
+    ``NAME@128`` is the same as ``size=128``: with it, EfficientNet-Lite0 is three times as fast and
+    slightly less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So one name can hold all
+    settings, as in protocols and projects: ``net.py:make@128=net.safetensors``. Weights that were
+    fine-tuned or trained from scratch by `spinal label` are named in the same way:
     ``efficientnet-lite0=trunk.safetensors``, ``lenet=trunk.safetensors``.
 
     Args:
         name: as above.
-        weights: a safetensors file: for ``timm:`` (whose own are used without) and for your own,
-            the ``state_dict`` of the module; for all, what `ImageEncoder.save_weights` wrote.
+        weights: a safetensors file that `ImageEncoder.save_weights` wrote. For ``timm:MODEL`` and
+            ``FILE.py:FACTORY``, it may also be the ``state_dict`` of the module. By default,
+            ``timm:MODEL`` uses timm's weights.
         device: ``auto`` takes an accelerator if there is one.
-        size: side in pixels to which images are scaled; by default, what the network was made for.
+        size: side in pixels to which images are scaled; by default, that of the network's training.
 
     Raises:
-        EncoderError: if there is none of that name, or a package or file is missing: it says
-            which, and what to do.
+        EncoderError: if there is no such encoder, or a package or file is missing.
     """
     parsed = parse_name(name)
     path = parsed.weights if weights is None else Path(weights).expanduser()
@@ -80,7 +80,7 @@ def load_encoder(
 
 
 def _find(name: EncoderName) -> Callable[[EncoderName], Encoder] | None:
-    """What loads the encoder of that name; None if there is none."""
+    """The function that loads the encoder of that name; None if there is none."""
     family, colon, _ = name.plain.partition(":")
     if name.plain in trained.SCRATCH and name.weights is not None:
         return trained.load

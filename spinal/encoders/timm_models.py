@@ -11,12 +11,12 @@ from spinal.errors import suggestion
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """The encoder of a model, with timm's own weights unless the name gives a file of them."""
+    """A model of timm as an encoder, with timm's weights unless the name gives a file."""
     model = name.plain.removeprefix("timm:")
     try:
         import timm
         import timm.data
-    except (ImportError, RuntimeError) as error:  # a torchvision for another torch raises those
+    except (ImportError, RuntimeError) as error:  # a torchvision that does not fit torch
         raise EncoderError(
             f"timm:{model} needs the package timm: pip install 'spinal[timm]' ({error})"
         ) from error
@@ -26,7 +26,7 @@ def load(name: EncoderName) -> ImageEncoder:
         network = timm.create_model(model, pretrained=name.weights is None, num_classes=0)
     except Exception as error:  # a download can fail in many ways
         raise EncoderError(
-            f"timm:{model}: its weights cannot be had ({str(error).splitlines()[0]}); "
+            f"timm:{model}: its weights cannot be loaded ({str(error).splitlines()[0]}); "
             "without a connection, give them as a safetensors file"
         ) from error
     config = timm.data.resolve_model_data_config(network)

@@ -1,7 +1,7 @@
-"""Networks that are trained on images, and the encoders that they become afterwards.
+"""Networks that are trained on images, and encoders made from them after training.
 
-Such a network is a trunk, a dense layer with a ReLU, and a head. Cut before its dense layer, it is
-an encoder like any other, with weights of its own.
+Such a network consists of a trunk, a dense layer with a ReLU, and a head. The trunk alone is an
+encoder with its own weights.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from spinal.encoders.naming import EncoderName
 from spinal.networks import Network, NetworkError, Preprocess, build_network
 from spinal.networks.network import seeded
 
-#: Networks that are trained from scratch on images, and their width: the paper's VGG is for GPUs.
+#: Networks that are trained from scratch on images, with their width; the paper's VGG needs a GPU.
 SCRATCH = {"lenet": 1.0, "vgg": 0.25}
-#: The side of the images that they see, in pixels, unless another is asked for.
+#: The default side of their images, in pixels.
 SIZE = 32
 
 
@@ -29,15 +29,15 @@ def build_from_scratch(name: str, size: int, n_classes: int, seed: int = 0) -> N
 def build_fine_tuned(
     encoder: ImageEncoder, n_classes: int, width: int = 128, seed: int = 0
 ) -> Network:
-    """The network of an encoder, to be trained further, with a dense layer and a head on top.
+    """A network for fine-tuning: that of an encoder, with a new dense layer and head on top.
 
-    It has a copy of the weights, and training from scratch starts from these.
+    The weights are a copy, and training from scratch starts from them.
 
     Args:
-        encoder: what it starts from.
+        encoder: provides the pretrained network.
         n_classes: number of logits.
         width: of the dense layer, that is, the number of features.
-        seed: of the first weights of that layer and of the head.
+        seed: of the initial weights of that layer and of the head.
 
     Raises:
         NetworkError: if the encoder has no weights.
@@ -54,22 +54,22 @@ def build_fine_tuned(
 
 
 def build_trunk(network: Network) -> Trunk:
-    """All of a trained network below its last dense layer; the weights are the network's."""
+    """The part of a trained network before its last dense layer; weights are shared."""
     below = network.last_layer().below
-    # Fine-tuned: what averages is part of every trunk, and not of its body.
+    # A trunk averages by itself, so the averaging layer of a fine-tuned network is dropped.
     body = below[0] if isinstance(below[-1], _Average) else nn.Sequential(*below)
     mean, std = network.preprocess.mean.expand(3), network.preprocess.std.expand(3)
     return Trunk(body, (255 * mean).tolist(), (255 * std).tolist())
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """The encoder that is left of a network of `SCRATCH`, whose weights the name gives."""
+    """The trunk of a trained network of `SCRATCH` as an encoder; the name gives the weights."""
     network = build_from_scratch(name.plain, name.size or SIZE, n_classes=2)
     return build_image_encoder(name, build_trunk(network), SIZE)
 
 
 class _Average(nn.Module):
-    """``[N, D, H, W]`` to its means over H and W, ``[N, D]``, as `Trunk` does it."""
+    """The mean of ``[N, D, H, W]`` over H and W, ``[N, D]``, as in `Trunk`."""
 
     def forward(self, z: Tensor) -> Tensor:
         return z.mean((2, 3)) if z.ndim == 4 else z

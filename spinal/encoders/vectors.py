@@ -1,13 +1,13 @@
-"""Vectors on disk by the content that they were computed from: appended, never changed.
+"""Vectors on disk, indexed by the content that they were computed from; append-only.
 
 A folder holds two files:
 
 - ``vectors.f32``: vectors of D numbers in float32 (``vectors.u8``: bytes), one after the other;
 - ``index.sqlite``: which content has which row, and which content each file had when last read.
 
-Rows are written and flushed before the index says that they are there. Killed at any moment, the
-index names no row that is not whole; what was written beyond is overwritten. Any number of
-processes can read and write: SQLite lets one write at a time, and readers go on meanwhile.
+Rows are written and flushed before they are added to the index. If the process is killed at any
+moment, all rows in the index are complete, and rows beyond them are overwritten later. Any number
+of processes can read and write: SQLite allows one writer at a time, beside any number of readers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS contents (
     reason TEXT            -- why not
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
-    path BLOB PRIMARY KEY,  -- bytes: names of files need not be valid text
+    path BLOB PRIMARY KEY,  -- bytes: file names need not be valid text
     size INTEGER NOT NULL,
     modified INTEGER NOT NULL,  -- nanoseconds
     hash BLOB NOT NULL
@@ -44,14 +44,14 @@ CREATE TABLE IF NOT EXISTS files (
 
 
 class Entry(NamedTuple):
-    """What is known of a content: its row, or the reason why it has none."""
+    """The row of a content, or the reason why it has none."""
 
     place: int | None
     reason: str | None
 
 
 class FileState(NamedTuple):
-    """A file that is still in this state has still this content."""
+    """Path, size and modification time; while they are unchanged, so is the content."""
 
     path: bytes
     size: int
@@ -62,9 +62,9 @@ class Vectors:
     """The vectors in a folder; safe for use by several threads and processes.
 
     Args:
-        folder: made if it is not there.
+        folder: created if it does not exist.
         width: D.
-        dtype: of the numbers, as they are kept: float32 or uint8.
+        dtype: of the stored numbers: float32 or uint8.
     """
 
     def __init__(self, folder: Path, width: int, dtype: np.dtype = _FLOAT) -> None:
@@ -78,7 +78,7 @@ class Vectors:
                 folder / "index.sqlite", timeout=60, isolation_level=None, check_same_thread=False
             )
             self._index.execute("PRAGMA journal_mode = WAL")
-            # A power cut may take the last transactions away, whole: they are computed anew.
+            # A power cut may undo the last transactions entirely: they are computed again.
             self._index.execute("PRAGMA synchronous = NORMAL")
             self._index.executescript(_SCHEMA)
             self._check_width()
@@ -86,9 +86,9 @@ class Vectors:
             raise self._damaged(f"its index cannot be read ({error})") from error
 
     def _check_width(self) -> None:
-        """Keep the width in the index, and refuse to read rows of another one."""
+        """Store the width in the index; refuse an index with another width."""
         (width,) = self._index.execute("PRAGMA user_version").fetchone()
-        if width == 0:  # new, or written before the width was kept
+        if width == 0:  # new, or written before the width was stored
             self._index.execute(f"PRAGMA user_version = {self.width}")
         elif width != self.width:
             raise self._damaged(f"its vectors have {width} numbers, not {self.width}")
@@ -98,16 +98,16 @@ class Vectors:
         return 0 if count is None else count[0]
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._index.close()
 
     def find(self, content: bytes) -> Entry | None:
-        """What is known of the content with this hash."""
+        """The entry of the content with this hash; None if there is none."""
         row = self._row("SELECT place, reason FROM contents WHERE hash = ?", content)
         return None if row is None else Entry(*row)
 
     def find_file(self, state: FileState) -> Entry | None:
-        """What is known of a file in this state."""
+        """The entry of a file in this state; None if there is none."""
         row = self._row(
             "SELECT place, reason FROM files JOIN contents USING (hash) "
             "WHERE path = ? AND size = ? AND modified = ?",
@@ -129,7 +129,7 @@ class Vectors:
         rows = self._data.stat().st_size // (self.dtype.itemsize * self.width)
         if places.max() >= rows:
             raise self._damaged(f"{self._data.name} has {rows} rows, the index more")
-        # Mapped anew each time: what was read counts as memory of this process while it is mapped.
+        # Mapped again each time: mapped pages count as memory of this process.
         mapped = np.memmap(self._data, self.dtype, "r", shape=(rows, self.width))
         return mapped[places].astype(self.dtype.newbyteorder("="), copy=False)
 
@@ -140,13 +140,13 @@ class Vectors:
         refused: Iterable[tuple[bytes, str]] = (),
         files: Iterable[tuple[FileState, bytes]] = (),
     ) -> None:
-        """Append vectors, and all that is known with them, or nothing.
+        """Append vectors and their index entries, in one transaction.
 
         Args:
-            hashes: of N contents; those that are there already, or come twice, are passed over.
+            hashes: of N contents. Those already stored, and repeated ones, are skipped.
             vectors: ``[N, D]``.
-            refused: hashes of contents that cannot be used, and why.
-            files: states of files, and the hashes of what is in them.
+            refused: hashes of contents that cannot be used, each with the reason.
+            files: states of files, each with the hash of its content.
 
         Raises:
             EncoderError: if the vectors have another shape.
@@ -157,11 +157,11 @@ class Vectors:
                 f"the encoder should give [{len(hashes)}, {self.width}]"
             )
         with self._transaction() as index:
-            known = "SELECT 1 FROM contents WHERE hash = ?"
+            lookup = "SELECT 1 FROM contents WHERE hash = ?"
             new = {
                 content: i
                 for i, content in enumerate(hashes)
-                if index.execute(known, [content]).fetchone() is None
+                if index.execute(lookup, [content]).fetchone() is None
             }
             (first,) = index.execute("SELECT coalesce(max(place) + 1, 0) FROM contents").fetchone()
             with self._data.open("r+b") as file:
@@ -183,7 +183,7 @@ class Vectors:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Inside, nobody else writes; at the end all of it is kept, after an error nothing."""
+        """An exclusive write transaction: committed at the end, rolled back after an error."""
         with self._lock:
             self._index.execute("BEGIN IMMEDIATE")
             try:
@@ -195,15 +195,15 @@ class Vectors:
 
     def _damaged(self, what: str) -> FileFormatError:
         return FileFormatError(
-            f"{self.folder}: damaged, {what}; delete this folder, it will be computed anew"
+            f"{self.folder}: damaged, {what}; delete this folder, it will be computed again"
         )
 
 
 class StoredVectors:
-    """Points that are rows of `Vectors`: read from disk when a batch asks for them.
+    """Points that are rows of `Vectors`, read from disk when a batch is requested.
 
     Args:
-        vectors: where they are.
+        vectors: where they are stored.
         places: their rows, ``[N]``.
         point: the shape of a point, if it is not (D,).
     """
@@ -229,5 +229,5 @@ class StoredVectors:
 
 
 def content_hash(content: bytes) -> bytes:
-    """16 bytes that stand for a content."""
+    """A hash of a content, 16 bytes."""
     return hashlib.blake2b(content, digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""The active learner: tell it labels, fit, ask what to label next, predict. All else meets here."""
+"""The active learner: tell it labels, fit, ask which points to label next, predict."""
 
 from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.learner import ActiveLearner

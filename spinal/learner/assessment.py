@@ -1,4 +1,4 @@
-"""What a learner thinks of points: how unsure it is, and how usual they are."""
+"""Uncertainty and density of points under a learner."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from scipy.stats import rankdata
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """How unsure the learner is of N points, and how usual they are.
+    """Uncertainty and density of N points.
 
     Attributes:
-        uncertainty: the entropy of the class probabilities, in nats, ``[N]``.
-        margin: between the two most probable classes, from 0 (undecided) to 1, ``[N]``.
+        uncertainty: entropy of the class probabilities, in nats, ``[N]``.
+        margin: difference between the two highest class probabilities, from 0 (undecided) to 1,
+            ``[N]``.
         log_density: ``log p(z)`` of the features, ``[N]``: low for points unlike the labelled ones.
             None if the method has no density.
     """
@@ -28,13 +29,13 @@ class Assessment:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What the learner went by when it was last asked.
+    """The candidates of the last `ActiveLearner.ask`, and which of them were chosen.
 
     Attributes:
-        indices: the points that it chose from, ``[N]``.
-        chosen: rows of ``indices`` that it chose, best first.
-        uncertainty: the entropy of their class probabilities, in nats, ``[N]``.
-        log_density: how usual they are, ``[N]``; None if the method has no density.
+        indices: the candidates, as indices of the pool, ``[N]``.
+        chosen: positions in ``indices`` of the chosen points, best first.
+        uncertainty: entropy of the candidates' class probabilities, in nats, ``[N]``.
+        log_density: ``log p(z)`` of their features, ``[N]``; None if the method has no density.
     """
 
     indices: NDArray[np.int64]
@@ -43,11 +44,11 @@ class Choice:
     log_density: NDArray[np.float32] | None
 
     def summary(self) -> dict[str, Any]:
-        """The picks against the pool.
+        """Compare the chosen points with all candidates.
 
         Returns:
-            The mean entropy of the picks, quantiles of the entropy in the pool, and the mean rank
-            of the picks in entropy and in density, from 0 (lowest of all) to 1.
+            The mean entropy of the chosen points, quantiles of the entropy of all candidates, and
+            the mean rank of the chosen points in entropy and in density, from 0 (lowest) to 1.
         """
         levels = np.quantile(self.uncertainty, (0.05, 0.25, 0.5, 0.75, 0.95))
         summary = {

@@ -22,7 +22,7 @@ class FeatureCache:
         self._features: Tensor | None = None
 
     def view(self, indices: NDArray[np.int64]) -> View:
-        """These points of the pool, as the network sees them."""
+        """Features and points at ``indices`` of the pool."""
         new = indices[self._row[indices] < 0]
         if len(new):
             computed = compute_features(self.network, self.points, new)

@@ -1,4 +1,4 @@
-"""The active learner itself."""
+"""The active learner."""
 
 from __future__ import annotations
 
@@ -43,28 +43,29 @@ By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
-#: Points that `ActiveLearner.assess` works on at once.
+#: Points per batch in `ActiveLearner.assess`.
 _BATCH = 8192
 
 
 class ActiveLearner:
-    """Decides which points to label next, and trains the classifier from them.
+    """Decides which points to label next, and trains a classifier on the labels.
 
-    It never calls whoever answers: a benchmark, a web page or a labelling tool drives it by `ask`
-    and `tell`.
+    The learner never requests a label itself: a benchmark, a web page or a labelling tool drives it
+    by `ask` and `tell`.
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
     object. All settings are saved with the learner.
 
     Args:
-        pool: the points, and what is known of their labels.
-        network: also any `nn.Module`, if its features can be found; see `spinal.networks.wrap`.
+        pool: the points, with their labels as far as they are known.
+        network: computes features. It can also be any `nn.Module` that `spinal.networks.wrap` can
+            split without the name of a layer.
         method: a name for a posterior and an acquisition function; see `spinal.methods`.
-        acquisition: how points are chosen. Also any function from `Candidates` to a score for each:
-            the highest are asked. The method's own, if None.
-        seed: the source of all randomness.
-        posterior: what assesses points and predicts. The method's own, if None.
+        acquisition: how points are chosen. It can also be any function that maps `Candidates` to
+            scores ``[N]``; the points with the highest scores are asked. None: that of the method.
+        seed: of all randomness.
+        posterior: gives class probabilities. None: that of the method.
         validation: points and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
         settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
@@ -104,11 +105,11 @@ class ActiveLearner:
         if self.settings.training.dropout is not None:
             networks.set_dropout(self.network, self.settings.training.dropout)
         self.validation = validation
-        #: How often the learner was fitted.
+        #: Number of fits.
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
         self.seconds: dict[str, float] = {}
-        #: What the last `ask` went by; None if its acquisition function uses no probabilities.
+        #: The last `ask` in detail; None if its acquisition function uses no probabilities.
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
 
@@ -123,15 +124,20 @@ class ActiveLearner:
 
     @property
     def seed(self) -> int:
-        """The source of all chance."""
+        """The seed of all randomness."""
         return self.settings.seed
 
     def tell(self, indices: ArrayLike, labels: ArrayLike, *, correction: bool = False) -> None:
-        """Take labels of points: class numbers, or names.
+        """Record labels of points, as class numbers or names.
+
+        Args:
+            indices: of the points, in the pool.
+            labels: their classes.
+            correction: whether a point that is already labelled may get another label.
 
         Raises:
             LabelError: for an index outside the pool, an unknown class, or another label than
-                before, unless it is said to be a ``correction``. Nothing is taken then.
+                before without ``correction``. No label is recorded then.
         """
         self.pool.record(indices, labels, correction=correction)
 
@@ -139,7 +145,8 @@ class ActiveLearner:
         """Train the network on all labelled points, then the posterior on its features.
 
         Args:
-            on_step: called with what is done (``network``, ``posterior``), the step, their number.
+            on_step: called with the part in training (``network`` or ``posterior``), the step, and
+                the number of steps.
         """
         indices, labels = self.pool.labelled_indices, self.pool.labels
         if not len(indices):
@@ -176,13 +183,13 @@ class ActiveLearner:
         self.rounds += 1
 
     def ask(self, b: int = 1) -> Indices:
-        """The ``b`` points whose labels would help most, best first; all, if fewer are left.
+        """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
 
-        They count as asked from now on, and are not returned again before they are answered or
-        given back (``pool.release``). Before the first `fit` they are chosen at random.
+        They are marked as asked, and are not returned again unless they are released
+        (``pool.release``). Before the first `fit` they are chosen at random.
 
         Raises:
-            PoolDryError: if every point of the pool is labelled, or asked already.
+            PoolDryError: if every point of the pool is labelled or already asked.
         """
         left = self.pool.unlabelled_indices
         if not len(left):
@@ -202,24 +209,24 @@ class ActiveLearner:
         compare = acquisition.compares_samples
         candidates, log_density = self._candidates(left, acquisition.needs, compare)
         with self._timed("choice"):
-            picks = acquisition.select(candidates, b, generator)
+            positions = acquisition.select(candidates, b, generator)
         self.choice = None
         if candidates.log_probs is not None:
             uncertainty = entropy(mean_log_probs(candidates.log_probs).double())
-            self.choice = Choice(left, picks.numpy(), uncertainty.numpy(), log_density)
-        chosen = left[picks.numpy()]
+            self.choice = Choice(left, positions.numpy(), uncertainty.numpy(), log_density)
+        chosen = left[positions.numpy()]
         self.pool.mark_asked(chosen)
         return chosen
 
     def predict_log_proba(
         self, points: ArrayLike | Points | View, *, by: By = "method"
     ) -> NDArray[np.float32]:
-        """Natural-log class probabilities ``[N, C]``.
+        """Natural logarithms of the class probabilities, ``[N, C]``.
 
         Args:
-            points: any points, in the pool or not; or what `view` gave for them.
-            by: the ``method`` (its posterior), the head of the ``network``, or the ``spn`` alone
-                where the method's predictions are not only the circuit's.
+            points: any points, in the pool or not; or the result of `view` for them.
+            by: ``method`` for its posterior, ``network`` for the head of the network, or ``spn``
+                for the circuit alone, where the posterior combines it with other predictions.
 
         Raises:
             SpinalError: if the posterior has no such part.
@@ -244,7 +251,7 @@ class ActiveLearner:
         return self.predict_log_proba(points, by=by).argmax(1)
 
     def assess(self, points: ArrayLike | Points) -> Assessment:
-        """How unsure the learner is of any points, and how usual they are; in batches."""
+        """Uncertainty and density of any points, computed in batches."""
         points = as_points(points)
         cache = FeatureCache(self._fitted().network, points)
         entropies, margins, densities = [], [], []
@@ -262,7 +269,7 @@ class ActiveLearner:
         )
 
     def view(self, points: ArrayLike | Points | View) -> View:
-        """Any points, as the network sees them now: for several predictions from one pass.
+        """Features of any points under the current network, to reuse in several predictions.
 
         Raises:
             NotFittedError: before the first `fit`.
@@ -275,16 +282,16 @@ class ActiveLearner:
         return View(self.network, points, np.arange(len(points)), features)
 
     def fitted_share(self) -> float:
-        """How many of its labels the network gets right, from 0 to 1.
+        """The accuracy of the network on its own training labels, from 0 to 1.
 
-        Well below 1, it was trained for too few steps to learn the hard points. These are what
-        uncertainty asks for, so that choosing then looks worse than it is.
+        A value well below 1 means that the network was trained for too few steps to learn the hard
+        points. Uncertainty sampling asks for hard points, so it then looks worse than it is.
         """
         view = self._fitted().view(self.pool.labelled_indices)
         return float((self.predict(view, by="network") == self.pool.labels).mean())
 
     def save(self, folder: str | Path) -> None:
-        """Write everything but the points to a folder: there whole, or as it was before."""
+        """Write everything except the points to a folder, atomically."""
         saved = storage.describe(
             self.rounds, self.settings, self.network, self.posterior, self.acquisition
         )
@@ -306,14 +313,14 @@ class ActiveLearner:
         device: str = "auto",
         validation: Validation | None = None,
     ) -> ActiveLearner:
-        """Read what `save` wrote, for a pool of the same points.
+        """Read a learner that `save` wrote.
 
         Args:
-            folder: where it is.
-            pool: the same points and classes; what is known of their labels is filled in.
-            network: needed if the learner was made with an object of your own.
-            posterior: the same.
-            acquisition: the same.
+            folder: the folder that was written.
+            pool: with the same points and classes; the saved labels are filled in.
+            network: needed if the learner was constructed with your own object.
+            posterior: needed if the learner was constructed with your own object.
+            acquisition: needed if the learner was constructed with your own object.
             device: see the constructor.
             validation: see the constructor.
 
@@ -348,7 +355,7 @@ class ActiveLearner:
     def _candidates(
         self, indices: Indices, needs: frozenset[str], compare: bool
     ) -> tuple[Candidates, NDArray | None]:
-        """What the acquisition function needs to know of these points, and their density."""
+        """The inputs of the acquisition function for these points, and their density."""
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
         density = None
         if needs:
@@ -375,14 +382,14 @@ class ActiveLearner:
         return Candidates(**arrays), None if density is None else density.numpy()
 
     def _log_probs(self, view: View, compare: bool) -> Tensor:
-        """``log_probs_N_K_C`` for an acquisition function: samples if it is to compare them."""
+        """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
         seed = self._round_seed(_SAMPLES)
         if compare:
             return self.posterior.sample(view, seed=seed)
         return self.posterior.predict(view, seed=seed).unsqueeze(1)
 
     def _draw_unlabelled(self, n: int, seed: int) -> View:
-        """At most ``n`` points of the pool that have no label, drawn at random."""
+        """At most ``n`` unlabelled points of the pool, drawn at random."""
         left = np.setdiff1d(self.pool.members, self.pool.labelled_indices)
         if len(left) > n:
             left = np.sort(np.random.default_rng(seed).choice(left, n, replace=False))

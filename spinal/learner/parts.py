@@ -1,4 +1,4 @@
-"""The parts of a learner from what the user gave: a name, a name with settings, or an object."""
+"""The parts of a learner, from a name, a name with settings, or an object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinal.posteriors import Posterior, make_posterior
 
 #: A name, settings that differ from the defaults, or a name with such settings.
 Named = str | Mapping[str, Any] | tuple[str, Mapping[str, Any]]
-#: What may be given as each of the parts. None: what the method takes.
+#: Types of the arguments for the parts. None stands for the default of the method.
 NetworkPart = Named | nn.Module
 PosteriorPart = Named | Posterior | None
 AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
@@ -27,7 +27,8 @@ def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
     """The network for the points and classes of a pool.
 
     Raises:
-        NetworkError: if there is no such network, or a module cannot be cut into features and head.
+        NetworkError: if there is no such network, or a module cannot be split into features and
+            head.
     """
     if isinstance(part, Network):
         return part
@@ -45,7 +46,7 @@ def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
 
 
 def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
-    """The posterior, by ``default`` the one of this name."""
+    """The posterior of an argument; that named ``default`` if the argument gives no name."""
     if isinstance(part, Posterior):
         return part
     name, settings = named(part, default, "posterior")
@@ -53,7 +54,7 @@ def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
 
 
 def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
-    """The acquisition function, by ``default`` the one of this name."""
+    """The acquisition function of an argument; ``default`` if the argument gives no name."""
     if isinstance(part, Acquisition):
         return part
     if callable(part):
@@ -78,10 +79,10 @@ def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
 
 
 def check_match(posterior: Posterior, acquisition: Acquisition) -> None:
-    """Refuse an acquisition function that needs what the posterior does not provide.
+    """Check that the posterior provides everything that the acquisition function needs.
 
     Raises:
-        SpinalError: before anything is trained.
+        SpinalError: if it does not.
     """
     lacking = set(acquisition.needs) & {"log_density", "moments"}
     if acquisition.compares_samples:

@@ -10,23 +10,25 @@ from spinal.networks import TUNED, TrainSettings
 
 
 class PoolDryError(SpinalError):
-    """There is nothing left to ask: every point is labelled, or was asked."""
+    """Every point of the pool is labelled or already asked."""
 
 
 class NotFittedError(SpinalError):
-    """The learner was asked for something that it has to be fitted for."""
+    """The learner has to be fitted before this call."""
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """The settings of an `ActiveLearner` beside its network, posterior and acquisition function.
+    """The settings of an `ActiveLearner`, without those of its parts.
 
     Attributes:
         method: a name from `spinal.methods.METHODS`.
         training: how the network is trained.
-        retrain: every fit from ``scratch``, or ``continue`` from the last one.
-        candidates: assess only so many points of the pool, drawn anew each time; None: all.
-        seed: the source of all randomness. Same seed, same labels: same picks.
+        retrain: whether each fit starts from ``scratch`` or continues from the last one
+            (``continue``).
+        candidates: `ActiveLearner.ask` assesses only so many points, drawn at random each time;
+            None for all.
+        seed: of all randomness. With the same seed and labels, the same points are asked.
     """
 
     method: str = "spn-cnn"

@@ -1,4 +1,4 @@
-"""A learner on disk: its settings, what is known of the pool, and what was trained.
+"""A learner on disk: its settings, its labels and its trained parts.
 
 A folder holds ``learner.json`` (settings, number of rounds), ``pool.npz`` (labels, without the
 points), ``network.safetensors`` and the files of the posterior.
@@ -25,16 +25,16 @@ NETWORK = "network.safetensors"
 
 _FORMAT = "spinal.learner/2"
 
-#: Name and settings of a part; None for an object that only the user can make again.
+#: Name and settings of a part; None for an object that only the user can construct.
 Described = tuple[str, dict[str, Any]] | None
 
 
 @dataclass(frozen=True)
 class SavedLearner:
-    """What ``learner.json`` says.
+    """The content of ``learner.json``.
 
     Attributes:
-        rounds: how often the learner was fitted.
+        rounds: number of fits.
         settings: of the learner itself.
         network: name and settings; None if it was the user's own.
         posterior: name and settings; None if it was the user's own.
@@ -55,7 +55,7 @@ def describe(
     posterior: Posterior,
     acquisition: Acquisition,
 ) -> SavedLearner:
-    """What has to be saved so that the same learner can be built again."""
+    """The description from which the same learner can be constructed again."""
     config = dict(network.config)
     if config:
         del config["input_shape"], config["n_classes"]  # those of the pool
@@ -76,7 +76,7 @@ def write(folder: Path, saved: SavedLearner, pool: Pool) -> None:
 
 
 def read(folder: Path) -> SavedLearner:
-    """Read ``learner.json``, after all files of the folder were checked for damage.
+    """Read ``learner.json``, after a check of all files in the folder for damage.
 
     Raises:
         FileFormatError: if the folder holds no learner, or a damaged one.
@@ -88,14 +88,14 @@ def read(folder: Path) -> SavedLearner:
         raise FileFormatError(f"{folder}: holds no learner, or a damaged one ({error})") from error
     if version != _FORMAT:
         raise FileFormatError(
-            f"{folder}: a learner of another version of spinal ({version}): make it anew"
+            f"{folder}: a learner of another version of spinal ({version}): create it again"
         )
     verify_checksums(folder)
     return from_mapping(SavedLearner, values, str(folder / "learner.json"))
 
 
 def read_labels(folder: Path, pool: Pool) -> None:
-    """Fill in what ``pool.npz`` knows of the labels of a pool.
+    """Fill the labels in ``pool.npz`` into a pool.
 
     Raises:
         FileFormatError: if it is damaged, or was written for other points or classes.
@@ -116,10 +116,11 @@ def load_network(folder: Path, network: Network | None = None) -> Network:
 
     Args:
         folder: where the learner was saved.
-        network: one of the same structure to be filled, if it was not built by name.
+        network: a network of the same structure, if the saved one was not built by name. Its
+            weights are replaced.
 
     Raises:
-        FileFormatError: if the file is missing or damaged, or the network is of another structure.
+        FileFormatError: if the file is missing or damaged, or the network has another structure.
     """
     if network is None:
         return networks.load(folder / NETWORK)
@@ -132,7 +133,7 @@ def load_posterior(folder: Path) -> Posterior:
 
     Raises:
         FileFormatError: if the folder holds no learner, or a damaged one.
-        SpinalError: if the posterior was of a class of the user's own.
+        SpinalError: if the class of the posterior was the user's own.
     """
     described = given_or_saved(None, read(folder).posterior, "posterior", folder)
     posterior = make_posterior(described[0], **described[1])
@@ -140,10 +141,8 @@ def load_posterior(folder: Path) -> Posterior:
     return posterior
 
 
-def given_or_saved(given: Any, described: Described, what: str, folder: Path) -> Any:
-    """A part for the constructor: what the user gave, or else what was saved."""
-    if given is None and described is None:
-        raise SpinalError(
-            f"{folder}: was made with {what} of your own: give it again, as `{what}=`"
-        )
-    return described if given is None else given
+def given_or_saved(part: Any, described: Described, what: str, folder: Path) -> Any:
+    """A part for the constructor: the user's argument, or else the saved description."""
+    if part is None and described is None:
+        raise SpinalError(f"{folder}: was saved with your own {what}: give it again, as `{what}=`")
+    return described if part is None else part

@@ -1,4 +1,4 @@
-"""Networks cut in two, ``features(x)`` and ``head(z)``: built, trained, applied, stored."""
+"""Networks split into ``features(x)`` and ``head(z)``: built, trained, applied, stored."""
 
 from spinal.networks.architectures import NETWORKS, build_network, dense, lenet, vgg
 from spinal.networks.dropout import DropoutSplit, set_dropout, split_at_dropout

@@ -32,9 +32,9 @@ def lenet(
     | body: 2 x (conv 32, ReLU), maxpool, 2 x (conv 64, ReLU), dropout, flatten, dense 128, ReLU
     | head: dropout, dense
 
-    The paper does not say how large its filters are: here 3 x 3. They are not padded, as in Keras,
-    unless a side of the images is below 16, which would leave (almost) nothing of them: then by 1.
-    Images one pixel wide or high are not pooled.
+    The paper does not state the size of its filters; it is 3 x 3 here. Convolutions are not padded,
+    as in Keras, unless a side of the images is below 16 pixels: then they are padded by 1. Images
+    one pixel wide or high are not pooled.
 
     Args:
         input_shape: (H, W, C).
@@ -48,7 +48,7 @@ def lenet(
     n_features = _scaled(128, width, 16)
     padding = 1 if min(sides) < 16 else 0
     side = min(sides) - 4 + 4 * padding  # before the pooling
-    with seeded(seed):  # torch's layers draw weights when they are made: not from global state
+    with seeded(seed):  # torch's layers draw weights from the global generator when constructed
         body = nn.Sequential(
             nn.Conv2d(channels, first, 3, padding=padding),
             nn.ReLU(),
@@ -83,17 +83,17 @@ def vgg(
     | head: dropout .5, dense
 
     where a conv is a 3 x 3 convolution padded by 1, batch norm, and a ReLU. The paper does not
-    print its ReLUs. There has to be one after the dense layer, too: without it, it and the head
-    would be one linear map, and the 512 features no more than C logits. A pooling that would leave
-    nothing of a small image is left out.
+    list its ReLUs. The dense layer needs one too: without it, dense layer and head would be one
+    linear map of rank at most C. A pooling layer that would shrink a small image to nothing is
+    omitted.
 
     Args:
         input_shape: (H, W, C).
         n_classes: number of logits.
-        width: factor on channels and features; 1 is out of reach without a GPU.
-        dropout: rate of the last two dropout layers, those that the paper tuned; or the rates of
-            all five. Narrow networks need less: at an eighth of the width, SVHN is not learnt at
-            all with the paper's rates.
+        width: factor on channels and features; 1 is too slow without a GPU.
+        dropout: rate of the last two dropout layers, which the paper tuned, or the rates of all
+            five. Narrow networks need lower rates: at width 1/8, SVHN is not learnt at all with
+            those of the paper.
         seed: of the weights.
     """
     sides, channels = _image_shape("vgg", input_shape)
@@ -121,7 +121,7 @@ def vgg(
 
 
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
-    """Convolution, batch norm (which takes off the mean, and with it any bias), ReLU."""
+    """Convolution, batch norm, ReLU; batch norm subtracts the mean, so a bias has no effect."""
     convolution = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
     return [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
 
@@ -135,7 +135,7 @@ def dense(
     input_dropout: float = 0.0,
     seed: int = 0,
 ) -> Network:
-    """One dense layer, for points that are feature vectors already: embeddings, tables.
+    """One dense layer, for points that are already feature vectors: embeddings, tables.
 
     | body: (dropout,) dense 128, ReLU
     | head: dropout, dense
@@ -223,7 +223,7 @@ def _image_shape(name: str, input_shape: Sequence[int]) -> tuple[tuple[int, int]
 
 
 def _scaled(size: int, width: float, multiple: int) -> int:
-    """``width * size``, rounded to a multiple, at least one of them."""
+    """``width * size``, rounded to a positive multiple of ``multiple``."""
     if not width > 0:
         raise NetworkError(f"width must be positive, not {width}")
     return max(1, round(width * size / multiple)) * multiple
@@ -231,7 +231,7 @@ def _scaled(size: int, width: float, multiple: int) -> int:
 
 @torch.no_grad()
 def _flat_size(body: nn.Module, sides: tuple[int, int], channels: int) -> int:
-    """The number of values for each point that come out of ``body``."""
+    """The number of values that ``body`` returns for each point."""
     training = body.training
     size = body.eval()(torch.zeros(1, channels, *sides)).numel()
     body.train(training)

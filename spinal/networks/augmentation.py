@@ -1,4 +1,4 @@
-"""Light changes to training images that leave their class as it is."""
+"""Small random changes to training images that preserve their class."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ Augment = Literal["none", "shift", "shift-flip"]
 def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
     """Shift each image by up to an eighth of its sides; with ``shift-flip``, mirror half of them.
 
-    Pixels that come in are those of the edge. Feature vectors ``[N, D]`` are given back as they
-    are.
+    Pixels at the edge are repeated. Feature vectors ``[N, D]`` are returned unchanged.
 
     Args:
         batch: uint8 ``[N, H, W, C]``.
@@ -30,12 +29,12 @@ def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
         flip = torch.rand(n, 1, generator=generator) < 0.5
         columns = torch.where(flip, width - 1 - columns, columns)
     rows, columns = rows.to(batch.device), columns.to(batch.device)
-    each = torch.arange(n, device=batch.device)
-    return batch[each[:, None, None], rows[:, :, None], columns[:, None, :]]
+    images = torch.arange(n, device=batch.device)
+    return batch[images[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 def _shifted(n: int, size: int, generator: torch.Generator) -> Tensor:
-    """The positions 0..size-1, moved as a whole for each of n images and cut off: ``[n, size]``."""
+    """The positions 0..size-1, shifted at random for each of n images, clamped: ``[n, size]``."""
     most = size // 8
     moves = torch.randint(-most, most + 1, (n, 1), generator=generator)
     return (torch.arange(size) + moves).clamp(0, size - 1)

@@ -1,4 +1,4 @@
-"""A network cut before its first dropout layer: what comes before runs once, the rest K times."""
+"""A network split before its first dropout layer: the first part runs once, the rest K times."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 class FixedDropout(nn.Module):
     """Dropout in evaluation: sample k drops the same units of every point, in every batch.
 
-    So sample k is one network, and what it says of two points can be compared.
+    So sample k is one network, and its predictions for two points can be compared.
 
     Args:
-        rate: of the dropout layer that it stands for.
+        rate: of the dropout layer that it replaces.
         channels: drop whole channels, as `nn.Dropout2d` does.
-        number: which dropout layer of the network it is; each has its own masks.
+        number: position among the dropout layers of the network; each has its own masks.
     """
 
     def __init__(self, rate: float, *, channels: bool = False, number: int = 0) -> None:
@@ -34,7 +34,7 @@ class FixedDropout(nn.Module):
         self.seed, self.sample = 0, 0
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop units of ``x [N, ...]``; what is kept is scaled up."""
+        """Drop units of ``x [N, ...]`` and scale up the others."""
         shape = (1, x.size(1), *[1] * (x.ndim - 2)) if self.channels else (1, *x.shape[1:])
         return x * (self.kept(shape).to(x) / (1 - self.rate)).to(x.device)
 
@@ -46,9 +46,9 @@ class FixedDropout(nn.Module):
 
 
 class DroppedLinear(nn.Module):
-    """``linear(dropout(x))``, where only the inputs that are kept enter the matrix product.
+    """``linear(dropout(x))``, with a matrix product over only the inputs that are kept.
 
-    At a rate of 0.5, that is half of it, and no masked copy of ``x`` is made.
+    At a rate of 0.5 the product is half as large, and ``x`` is not copied.
     """
 
     def __init__(self, linear: nn.Linear, dropout: FixedDropout) -> None:
@@ -57,7 +57,7 @@ class DroppedLinear(nn.Module):
         self._inputs: dict[tuple[int, int], Tensor] = {}
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x [N, D]``, or ``[N, ..., D]``, which is dropped in the plain way."""
+        """``x [N, D]``, or ``[N, ..., D]``, for which the dropout layer is called as usual."""
         if x.ndim != 2:
             return self.linear(self.dropout(x))
         inputs = self._kept_inputs(x)
@@ -71,17 +71,18 @@ class DroppedLinear(nn.Module):
         """Positions of the inputs that this sample keeps; drawn once, for all batches."""
         sample = self.dropout.seed, self.dropout.sample
         if sample not in self._inputs:
-            kept = self.dropout.kept((1, x.size(1)))
-            self._inputs[sample] = kept.flatten().nonzero().flatten().to(x.device)
+            is_kept = self.dropout.kept((1, x.size(1)))
+            self._inputs[sample] = is_kept.flatten().nonzero().flatten().to(x.device)
         return self._inputs[sample]
 
 
 class DropoutSplit:
-    """``tail(*trunk(x))`` is the network with its dropout on, in evaluation.
+    """A network in evaluation mode, but with dropout, as ``tail(*trunk(x))``.
 
     Attributes:
-        trunk: ``x`` to a tuple of tensors that no dropout has touched.
-        tail: these to logits ``[N, C]``; the same masks for every point, see `FixedDropout`.
+        trunk: maps ``x`` to a tuple of tensors, without dropout.
+        tail: maps these tensors to logits ``[N, C]``, with the same dropout masks for all points;
+            see `FixedDropout`.
     """
 
     def __init__(self, trunk: nn.Module, tail: nn.Module) -> None:
@@ -97,7 +98,7 @@ class DropoutSplit:
     def samples(self, x: Tensor, samples: int, *, seed: int = 0) -> Iterator[Tensor]:
         """Logits ``[N, C]`` of ``x``, the network's input, under ``samples`` sets of masks.
 
-        The masks depend on ``seed`` and the number of the sample alone, not on the points.
+        The masks depend only on ``seed`` and the number of the sample, not on the points.
         """
         with evaluating(self.trunk), evaluating(self.tail):
             values = self.trunk(x)
@@ -108,14 +109,14 @@ class DropoutSplit:
 
 
 def split_at_dropout(network: nn.Module) -> DropoutSplit:
-    """Cut a network where dropout begins, wherever that is.
+    """Split a network before its first dropout layer.
 
-    The weights are shared with the network. A network whose calls depend on values cannot be cut:
-    then all of it (a copy) is the tail, which is right, but slower.
+    The weights are shared with the network. A network that cannot be traced cannot be split: the
+    tail is then a copy of the whole network, which gives the same results, but more slowly.
 
     Raises:
-        NetworkError: if there is no dropout layer in it. Those with a rate of 0 will do: nothing is
-            dropped then, see `DropoutSplit.is_random`.
+        NetworkError: if there is no dropout layer in it. Layers with a rate of 0 are allowed:
+            nothing is dropped then, see `DropoutSplit.is_random`.
     """
     try:
         traced = trace(network)
@@ -134,13 +135,15 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
 
 
 def set_dropout(network: Network, rate: float | Sequence[float]) -> None:
-    """Change the rate of the last two dropout layers: all that the LeNet has.
+    """Change the rates of dropout layers.
 
-    Of its VGG, which has five, the paper tuned these two. Several rates are those of all layers,
-    from first to last.
+    Args:
+        network: changed in place.
+        rate: one rate for the last two dropout layers (the LeNet has no others; of the five in its
+            VGG, the paper tuned these two), or one rate for each layer, from first to last.
 
     Raises:
-        NetworkError: if there is no dropout layer, or another number of them.
+        NetworkError: if there is no dropout layer, or the number of rates is wrong.
     """
     _require_dropout(network.modules())
     layers = [module for module in network.modules() if isinstance(module, _DROPOUTS)]
@@ -154,7 +157,7 @@ def set_dropout(network: Network, rate: float | Sequence[float]) -> None:
         rates = list(rate)
     for layer, its_rate in zip(layers, rates, strict=True):
         layer.p = its_rate
-    # The arguments that it is built from again, when it is read from a file.
+    # The network is rebuilt from these arguments when it is read from a file.
     if "dropout" in network.config:
         network.config["dropout"] = rates if isinstance(rate, Sequence) else rate
     if network.config.get("input_dropout"):
@@ -172,7 +175,7 @@ class _Tuple(nn.Module):
 
 
 def _goes_to_dropout_only(tail: nn.Module) -> bool:
-    """Whether no other layer sees the values of the trunk, and might change them in place."""
+    """Whether only dropout layers, which change nothing in place, use the trunk's values."""
     return isinstance(tail, fx.GraphModule) and all(
         isinstance(_called(tail, user), FixedDropout | DroppedLinear)
         for node in tail.graph.nodes
@@ -187,9 +190,9 @@ def _called(traced: fx.GraphModule, node: fx.Node) -> nn.Module | None:
 
 
 def _flatten_first(traced: fx.GraphModule, dropout: fx.Node) -> None:
-    """Make ``flatten(dropout(x))`` ``dropout(flatten(x))``: then the trunk flattens, once.
+    """Replace ``flatten(dropout(x))`` by ``dropout(flatten(x))``, so that the trunk flattens once.
 
-    The same for dropout of single units, the masks of which are drawn in that order.
+    Only for dropout of single units, where both give the same result.
     """
     users = list(dropout.users)
     if not isinstance(_called(traced, dropout), nn.Dropout) or len(users) != 1:
@@ -204,7 +207,7 @@ def _flatten_first(traced: fx.GraphModule, dropout: fx.Node) -> None:
 
 
 def _joined(tail: fx.GraphModule) -> fx.GraphModule:
-    """Put a `DroppedLinear` in the place of a dropout layer and the dense layer after it."""
+    """Replace each dropout layer and the dense layer after it by a `DroppedLinear`."""
     calls = Counter(str(node.target) for node in tail.graph.nodes if node.op == "call_module")
     for node in list(tail.graph.nodes):
         dropout, users = _called(tail, node), list(node.users)
@@ -229,7 +232,7 @@ SomeModule = TypeVar("SomeModule", bound=nn.Module)
 
 
 def _fixed(module: SomeModule) -> SomeModule:
-    """Put a `FixedDropout` in the place of each dropout layer that drops anything."""
+    """Replace each dropout layer with a positive rate by a `FixedDropout`."""
     places = [
         (parent, name, child)
         for parent in module.modules()

@@ -1,4 +1,4 @@
-"""Applying a network to points: features, logits; in batches, without gradients."""
+"""Features and logits of points, in batches and without gradients."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch import Tensor
 from spinal.data.points import Points, as_points
 from spinal.networks.network import Network
 
-#: Points at a time: enough for the matrix products, few enough for the caches.
+#: Points per batch: enough for efficient matrix products, few enough for the CPU's caches.
 BATCH = 128
 
 
 @contextmanager
 def evaluating(network: torch.nn.Module) -> Iterator[None]:
-    """Inside, the network is in evaluation mode and no gradients are kept."""
+    """Evaluation mode without gradients, inside the ``with`` block."""
     training = network.training
     network.eval()
     try:
@@ -44,9 +44,9 @@ def compute_features(
         network: used in evaluation mode; left as it was.
         points: images, uint8 ``[M, H, W, C]``, or features ``[M, D]``, read in batches.
         indices: which points, in which order; all, if None.
-        batch_size: points at a time.
-        device: moves the network there first; None: where it is.
-        on_batch: called with the number of points done, and of all.
+        batch_size: points per batch.
+        device: the network is moved to this device first; if None, it stays where it is.
+        on_batch: called with the number of points done and the number of all points.
     """
     points = as_points(points)
     chosen = np.arange(len(points)) if indices is None else np.asarray(indices, np.int64)
@@ -67,7 +67,7 @@ def predict_logits(network: Network, features: Tensor, *, batch_size: int = 4096
     parts = []
     with evaluating(network):
         for z in features.split(batch_size):
-            # A copy: the head of a network that was brought may begin with a ReLU in place.
+            # A copy: the head of a user's network may begin with an in-place ReLU.
             logits = network.head(z.to(network.device, copy=True))
             parts.append(logits.float().cpu())
     return torch.cat(parts)

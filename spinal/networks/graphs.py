@@ -1,4 +1,4 @@
-"""A module as a graph of calls (torch.fx), and the graph cut in two."""
+"""A module as a graph of calls (torch.fx), and the split of this graph into two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from spinal.networks.network import NetworkError
 
-#: Calls that only drop at random when told to train; as modules they follow `Module.train`.
+#: Functions with a ``training`` argument; replaced by modules, they follow `Module.train`.
 _FUNCTIONAL_DROPOUTS: dict[object, type[nn.Module]] = {
     functional.dropout: nn.Dropout,
     functional.dropout1d: nn.Dropout1d,
@@ -22,11 +22,11 @@ def trace(module: nn.Module, whole: Collection[nn.Module] = ()) -> fx.GraphModul
     """The calls that ``module`` makes, with its weights shared.
 
     Args:
-        module: takes one tensor, gives one.
-        whole: modules to take as one call, even if they are made of others.
+        module: maps one tensor to one tensor.
+        whole: modules to trace as a single call, even if they contain others.
 
     Raises:
-        NetworkError: if what is called depends on values, or on whether the module is training.
+        NetworkError: if the calls depend on values, or on whether the module is training.
     """
     training = module.training
     try:
@@ -60,14 +60,15 @@ def _traced(module: nn.Module, whole: Collection[nn.Module]) -> fx.GraphModule:
 def cut(
     traced: fx.GraphModule, below: Collection[fx.Node]
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Two modules: one that gives all that goes into the calls ``below``, and one for the rest.
+    """Split a module in two: one that computes the inputs of the calls ``below``, and the rest.
 
     Args:
         traced: a module with one input and one output.
-        below: nodes, and with each all that depend on it; the output is one of them.
+        below: nodes, including all that depend on them, and the output.
 
     Returns:
-        ``above(x) -> tuple`` of values, and ``rest(*values)``, what ``traced(x)`` gives.
+        Two modules, ``above(x)``, a tuple of values, and ``rest(*values)``, which equals
+        ``traced(x)``.
     """
     crossing = [
         node
@@ -92,9 +93,9 @@ def _is_used(node: fx.Node, below: Collection[fx.Node]) -> bool:
 
 
 def dependents(traced: fx.GraphModule, roots: Iterable[fx.Node]) -> set[fx.Node]:
-    """The nodes in ``roots``, and all that depend on one of them."""
-    found = set(roots)
+    """The nodes in ``roots`` and all nodes that depend on them."""
+    nodes = set(roots)
     for node in traced.graph.nodes:  # in the order of calls
-        if any(source in found for source in node.all_input_nodes):
-            found.add(node)
-    return found
+        if any(source in nodes for source in node.all_input_nodes):
+            nodes.add(node)
+    return nodes

@@ -1,4 +1,4 @@
-"""From points as they are stored to the input of a network."""
+"""Preprocessing: from stored points to the input of a network."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from torch import Tensor, nn
 from spinal.data.points import Points, as_points, iter_batches
 from spinal.errors import DataError
 
-#: Points that the mean and the deviation are computed from.
+#: Number of points that mean and standard deviation are computed from.
 SAMPLE = 2000
 
 
 class Preprocess(nn.Module):
     """Scales images to 0..1, standardises each channel (or feature), and moves channels first.
 
-    Mean and deviation are computed once, by `fit`, and are part of the network's state from then
-    on: a point means the same input in every round.
+    Mean and standard deviation are computed once, by `fit`, and then belong to the network's state:
+    a point gives the same input in every round.
 
     Args:
-        input_shape: of one point, (H, W, C) or (D,), checked for every batch; None: any.
+        input_shape: of one point, (H, W, C) or (D,), checked for every batch; None allows any.
     """
 
     mean: Tensor
@@ -38,10 +38,10 @@ class Preprocess(nn.Module):
         self.register_buffer("fitted", torch.tensor(False))
 
     def fit(self, points: NDArray | Points) -> None:
-        """Take mean and deviation from at most `SAMPLE` points, evenly spread over all.
+        """Compute mean and standard deviation from at most `SAMPLE` points, evenly spread over all.
 
-        The labels are not looked at, so the whole pool can be given: that is better than the few
-        points that are labelled at the start.
+        No labels are needed, so ``points`` can be the whole pool, which gives better estimates than
+        the few labelled points.
         """
         points = as_points(points)
         indices = np.linspace(0, len(points) - 1, min(len(points), SAMPLE)).astype(np.int64)
@@ -54,11 +54,11 @@ class Preprocess(nn.Module):
             squares = squares + (values**2).sum(0)
         mean = totals / rows
         std = np.sqrt(np.maximum(squares / rows - mean**2, 0))
-        std[std < 1e-6 * np.maximum(1, abs(mean))] = 1  # a constant: nothing to scale
+        std[std < 1e-6 * np.maximum(1, abs(mean))] = 1  # constant: not scaled
         self.set(mean, std)
 
     def set(self, mean: ArrayLike, std: ArrayLike) -> None:
-        """Take mean and deviation as given, by channel (in units of 0..1) or by feature."""
+        """Set mean and standard deviation of each channel (in units of 0..1) or feature."""
         device = self.mean.device
         self.mean = torch.tensor(np.asarray(mean), dtype=self.mean.dtype).to(device)
         self.std = torch.tensor(np.asarray(std), dtype=self.std.dtype).to(device)
@@ -68,7 +68,7 @@ class Preprocess(nn.Module):
         """uint8 ``[N, H, W, C]`` to ``[N, C, H, W]``, or features ``[N, D]`` to ``[N, D]``."""
         x = torch.as_tensor(batch)
         if x.ndim == 2:
-            x = x.to(self.mean.dtype)  # before it is moved: not every device knows float64
+            x = x.to(self.mean.dtype)  # before it is moved: not every device has float64
         x = x.to(self.mean.device)
         if self.input_shape is not None and tuple(x.shape[1:]) != self.input_shape:
             raise DataError(
@@ -90,7 +90,7 @@ class Preprocess(nn.Module):
         return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Take the shapes that were saved: they are not known before `fit`."""
+        """Adopt the saved shapes, which are unknown before `fit`."""
         for name in ("mean", "std"):
             saved = state_dict.get(prefix + name)
             if saved is not None:

@@ -1,4 +1,4 @@
-"""A network cut in two: ``features(x)``, what an SPN is trained on, and ``head(z)``."""
+"""A network in two parts: ``features(x)``, on which an SPN is trained, and ``head(z)``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from spinal.networks.inputs import Preprocess
 
 
 class NetworkError(SpinalError, ValueError):
-    """A network that cannot be built, cut, trained or applied as asked."""
+    """A network cannot be built, split, trained or applied as requested."""
 
 
 @dataclass(frozen=True)
 class LastLayer:
-    """The last step to the features of a trained network: ``relu(weight @ below(x) + bias)``.
+    """The last layer of `Network.features`, which computes ``relu(weight @ below(x) + bias)``.
 
     Attributes:
-        below: the modules before it, one after the other.
+        below: the modules before it, in order.
         weight: ``[F, D]``.
         bias: ``[F]``.
     """
@@ -37,20 +37,20 @@ class LastLayer:
 
 
 class Network(nn.Module):
-    """A classifier whose feature vector is at hand: ``forward(x) == head(features(x))``.
+    """A classifier with an accessible feature vector: ``forward(x) == head(features(x))``.
 
     Args:
         body: maps the input, ``[N, channels, height, width]`` or ``[N, D]``, to ``[N, F]`` (or to
-            something that flattens to it).
-        head: maps ``[N, F]`` to logits ``[N, C]``. Dropout before the last layer belongs here:
-            features are the same in every pass.
-        preprocess: what turns points, as they are stored, into the input of ``body``.
-        config: the arguments that `spinal.networks.build_network` builds this network from, kept
-            beside the weights by `spinal.networks.save`. Empty for a network the user brings.
-        pretrained: start, whenever training starts anew, from the weights as they are now; else
+            a tensor that flattens to it).
+        head: maps ``[N, F]`` to logits ``[N, C]``. Dropout before the last layer belongs here, so
+            that features are deterministic.
+        preprocess: turns stored points into the input of ``body``.
+        config: the arguments of `spinal.networks.build_network` for this network, saved with the
+            weights by `spinal.networks.save`. Empty for a network that was not built by name.
+        pretrained: whether training from scratch starts from the current weights; if not, it starts
             from random ones.
-        origin: the module that was cut into ``body`` and ``head``, if there is one: its weights are
-            theirs, and training starts anew by starting it anew.
+        origin: the module that was split into ``body`` and ``head``, if there is one. It shares its
+            weights with them, and is reset when training starts from scratch.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Network(nn.Module):
         self.body = body
         self.head = head
         self.config = dict(config or {})
-        # In a tuple, the origin is no submodule: its weights would be listed twice.
+        # In a tuple, the origin is not a submodule, so its weights are not listed twice.
         self._sources = (body, head) if origin is None else (origin,)
         self._brought = _copied(self._sources) if pretrained else None
-        # Pools are stored as NHWC: seen as NCHW they are in this format, and no batch is permuted.
+        # Pools are stored as NHWC. Viewed as NCHW they have this format: batches are not copied.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     @property
@@ -80,7 +80,7 @@ class Network(nn.Module):
         return self.preprocess.mean.device
 
     def to_input(self, batch: NDArray | Tensor) -> Tensor:
-        """Points as stored, uint8 ``[N, H, W, C]`` or ``[N, D]``, as the input of `forward`."""
+        """The input of `forward` from stored points, uint8 ``[N, H, W, C]`` or ``[N, D]``."""
         return self.preprocess(batch)
 
     def features(self, x: Tensor) -> Tensor:
@@ -92,12 +92,15 @@ class Network(nn.Module):
         return self.head(self.features(x))
 
     def restart(self, seed: int) -> None:
-        """Forget what was learnt; `preprocess` stays.
+        """Reset the weights; `preprocess` stays as it is.
 
-        Weights are drawn from ``seed``: those of convolutions and dense layers as Keras, which the
-        paper used, draws them (Glorot's uniform start, biases 0: better from few labels than what
-        torch does), those of other layers by their ``reset_parameters``. If the network is
-        ``pretrained``, they are the ones that it was brought with.
+        Convolutions and dense layers are initialised as in Keras, which the paper used: Glorot
+        uniform weights and zero biases, which is better from few labels than torch's default. Other
+        layers use their ``reset_parameters``. A ``pretrained`` network returns to the weights that
+        it was constructed with.
+
+        Args:
+            seed: of the random weights.
         """
         if self._brought is not None:
             for source, state in zip(self._sources, self._brought, strict=True):
@@ -109,10 +112,10 @@ class Network(nn.Module):
                     _reset(name, module)
 
     def last_layer(self) -> LastLayer:
-        """Cut `features` before its last dense layer, for an export in plain operations.
+        """Split `features` before its last dense layer, for an export in plain operations.
 
-        A batch norm between dense layer and ReLU is folded into weight and bias, with the
-        statistics that it has after training.
+        A batch norm between dense layer and ReLU is folded into weight and bias, with its running
+        statistics.
 
         Raises:
             NetworkError: if ``body`` does not end in a dense layer and a ReLU.
@@ -146,7 +149,7 @@ def _reset(name: str, module: nn.Module) -> None:
     elif any(True for _ in module.parameters(recurse=False)):
         raise NetworkError(
             f"{name or 'the network'} ({type(module).__name__}) has weights, but no "
-            "reset_parameters() to start them anew: add one, or give pretrained=True"
+            "reset_parameters() to reset them: add one, or give pretrained=True"
         )
 
 
@@ -156,9 +159,9 @@ def _copied(modules: Iterable[nn.Module]) -> tuple[dict[str, Tensor], ...]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Inside, torch's own generators run from ``seed``; afterwards they are as they were.
+    """Seed torch's global generators inside the ``with`` block, and restore them afterwards.
 
-    Layers draw their first weights, and dropout its masks, from these generators and no others.
+    Layers draw initial weights, and dropout draws masks, only from the global generators.
     """
     device = torch.device("cpu") if device is None else device
     mps = torch.mps.get_rng_state() if device.type == "mps" else None
@@ -186,5 +189,5 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def derived_seed(seed: int, purpose: int) -> int:
-    """A seed for one purpose out of several, so that their random numbers are unrelated."""
+    """A seed for one of several purposes, so that their random numbers are independent."""
     return int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0] >> 1)

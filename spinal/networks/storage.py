@@ -15,7 +15,7 @@ FORMAT = "spinal.network/2"
 
 
 def save(network: Network, path: str | Path) -> None:
-    """Write a network; a crash leaves the old file or the new one."""
+    """Write a network to a file, atomically."""
     write_tensors(Path(path), network.state_dict(), FORMAT, network.config)
 
 
@@ -23,15 +23,15 @@ def load(path: str | Path) -> Network:
     """Read a network that was built by name, on the CPU, in evaluation mode.
 
     Raises:
-        FileFormatError: if the file is not one that `save` wrote, or was damaged; or if the network
-            was not built by name, so that only `load_weights` can read it.
+        FileFormatError: if the file was not written by `save` or is damaged, or if the network was
+            not built by name (use `load_weights` then).
     """
     path = Path(path)
     config, tensors = read_tensors(path, FORMAT)
     if not config:
         raise FileFormatError(
             f"{path}: the weights of a network that was not built by name: "
-            "make that network anew, and use load_weights"
+            "construct that network, and use load_weights"
         )
     try:
         network = build_network(**config)
@@ -47,7 +47,7 @@ def load_weights(network: Network, path: str | Path) -> None:
     """Read the weights that `save` wrote into a network of the same structure.
 
     Raises:
-        FileFormatError: if they do not fit, or the file is not one that `save` wrote.
+        FileFormatError: if they do not fit, or the file was not written by `save`.
     """
     path = Path(path)
     _fill(network, read_tensors(path, FORMAT)[1], path)

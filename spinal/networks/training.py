@@ -1,4 +1,4 @@
-"""Training a network on the labelled points, from scratch or on from where it stands."""
+"""Training of a network on labelled points, from scratch or from its current weights."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class TrainSettings:
 
     Attributes:
         optimiser: ``adamw`` or ``sgd``.
-        learning_rate: the highest one, if there is a schedule.
+        learning_rate: the maximum, if there is a schedule.
         schedule: ``one-cycle`` (up, then down to almost 0) or ``constant``.
         momentum: of ``sgd``.
-        weight_decay: of weights; biases and batch norms are left alone.
-        batch_size: points in a step; all of them, if there are fewer.
+        weight_decay: of weights; not applied to biases and batch norms.
+        batch_size: points per step; all points, if there are fewer.
         epochs: passes over the labelled points.
-        min_steps: steps at least, however few the points.
-        max_steps: steps at most, however many the points.
+        min_steps: minimum number of steps.
+        max_steps: maximum number of steps.
         dropout: rate of the network's last two dropout layers, or the rates of all of them, see
-            `set_dropout`; None leaves them as they were built.
+            `set_dropout`; None leaves them unchanged.
         label_smoothing: share of the target that is spread over all classes.
         augment: ``none``, ``shift`` (by up to an eighth of the sides, the edge repeated) or
-            ``shift-flip`` (also left for right, every other time). Images only.
-        patience: stop after so many checks without a lower validation loss; never, if None. Where
-            there is a validation set, the weights that were best on it are kept in any case.
-        check_every: steps between two checks.
+            ``shift-flip`` (also mirrored left to right, with probability 1/2). Images only.
+        patience: stop after so many checks without a lower validation loss; never, if None. With a
+            validation set, the weights with the lowest loss on it are used in any case.
+        check_every: steps between two checks of the validation loss.
     """
 
     optimiser: Literal["adamw", "sgd"] = "adamw"
@@ -78,12 +78,12 @@ class TrainSettings:
             raise NetworkError(f"dropout is a rate from 0 to below 1, not {self.dropout}")
 
     def steps(self, labels: int) -> int:
-        """Steps for so many labelled points."""
+        """Number of steps for a number of labelled points."""
         passes = math.ceil(self.epochs * labels / min(self.batch_size, labels))
         return min(max(passes, self.min_steps), self.max_steps)
 
 
-#: The default: good from 20 to 10,000 labels, and quick on a CPU.
+#: The default: accurate from 20 to 10,000 labels, and fast on a CPU.
 TUNED = TrainSettings()
 
 #: What the paper states for its LeNet. Measured: 33 % on digits from 1,000 labels (tuned: 99 %).
@@ -101,7 +101,14 @@ PAPER_VGG = TrainSettings(
 
 @dataclass
 class TrainReport:
-    """What happened: training losses by step, validation losses by check, and why it ended."""
+    """Losses of a training run, and how it ended.
+
+    Attributes:
+        losses: training loss of each step.
+        validation_losses: validation loss at each check.
+        best_step: step with the lowest validation loss; None without a validation set.
+        stopped_early: whether training ended before its last step.
+    """
 
     losses: list[float] = field(default_factory=list)
     validation_losses: list[float] = field(default_factory=list)
@@ -123,18 +130,18 @@ def train(
 ) -> TrainReport:
     """Train ``network`` in place; it is in evaluation mode afterwards.
 
-    The same seed gives the same weights, and torch's global generators are left as they were.
+    The same seed gives the same weights. The state of torch's global generators is restored.
 
     Args:
-        network: what is trained.
-        points: images, uint8 ``[N, H, W, C]``, or features ``[N, D]``. If the network has not been
-            standardised (`Preprocess.fit`), it is, with these.
-        labels: classes ``[N]``; a class may be missing.
-        settings: how.
-        validation: points and labels that the best weights are chosen by; see ``patience``.
-        seed: of the first weights, the order of points, dropout and augmentation.
+        network: trained in place.
+        points: images, uint8 ``[N, H, W, C]``, or features ``[N, D]``. If the preprocessing of the
+            network has not been fitted (`Preprocess.fit`), it is fitted to these points.
+        labels: classes ``[N]``; not every class has to occur.
+        settings: how to train.
+        validation: points and labels for choosing the best weights; see ``patience``.
+        seed: of the initial weights, the order of points, dropout and augmentation.
         start: ``scratch``, from new weights (see `Network.restart`), or ``continue``.
-        device: moves the network there first; None: where it is.
+        device: the network is moved to this device first; if None, it stays where it is.
         on_step: called with the step, the number of steps and the loss.
     """
     if start not in ("scratch", "continue"):
@@ -148,7 +155,7 @@ def train(
     if settings.dropout is not None:
         set_dropout(network, settings.dropout)
     images, targets = _checked(network, points, labels)
-    held = None if validation is None else _checked(network, *validation)
+    held_out = None if validation is None else _checked(network, *validation)
 
     generator = torch.Generator().manual_seed(derived_seed(seed, 1))
     steps = settings.steps(len(targets))
@@ -174,8 +181,8 @@ def train(
             report.losses.append(float(loss.detach()))
             if on_step is not None:
                 on_step(step, steps, report.losses[-1])
-            if held is not None and (step % settings.check_every == 0 or step == steps):
-                report.validation_losses.append(_validation_loss(network, *held))
+            if held_out is not None and (step % settings.check_every == 0 or step == steps):
+                report.validation_losses.append(_validation_loss(network, *held_out))
                 if stopping.should_stop(report.validation_losses[-1], step, network):
                     report.stopped_early = True
                     break
@@ -191,7 +198,7 @@ def _checked(
     """Points and labels as tensors on the network's device, images still uint8."""
     images = torch.as_tensor(points)
     if images.is_floating_point():
-        images = images.float()  # before it is moved: not every device knows float64
+        images = images.float()  # before it is moved: not every device has float64
     images = images.to(network.device)
     targets = torch.as_tensor(labels).long().to(network.device)
     if len(images) == 0 or targets.shape != (len(images),):
@@ -211,9 +218,10 @@ def _checked(
 
 
 def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Rows ``[size]`` (or all n, if fewer), without end: shuffle after shuffle, cut equally.
+    """Endless batches of rows, ``[size]`` each (or ``[n]``, if that is less).
 
-    A batch may span two shuffles, so that none is short: neither noisier, nor a single point.
+    The rows are shuffled again and again, and a batch may span two shuffles. So all batches have
+    the same size, and none has a noisier gradient or only a single point.
     """
     size = min(size, n)
     rows = torch.empty(0, dtype=torch.long)
@@ -249,7 +257,7 @@ def _optimiser(
 
 
 def _set_training(network: Network, batch: int) -> None:
-    """Training mode; but one point has no deviation, so batch norms go by what they have seen."""
+    """Training mode; batch norms use running statistics if the batch has a single point."""
     network.train()
     if batch == 1:
         for module in network.modules():
@@ -258,7 +266,7 @@ def _set_training(network: Network, batch: int) -> None:
 
 
 def _mixed_precision(device: torch.device) -> AbstractContextManager:
-    """bfloat16 on GPUs that have it; on CPUs it is slower, or not there in spite of the flags."""
+    """bfloat16 on GPUs that support it; on CPUs it is slower, or only emulated."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return torch.autocast("cuda", torch.bfloat16)
     return nullcontext()
@@ -266,7 +274,7 @@ def _mixed_precision(device: torch.device) -> AbstractContextManager:
 
 @contextmanager
 def _deterministic() -> Iterator[None]:
-    """Inside, cuDNN takes only algorithms that give the same result every time."""
+    """Restrict cuDNN to deterministic algorithms inside the ``with`` block."""
     before = torch.backends.cudnn.deterministic
     torch.backends.cudnn.deterministic = True
     try:

@@ -1,4 +1,4 @@
-"""Any module that the user brings, cut at the module whose output is the feature vector."""
+"""A user's module as a `Network`, split after the layer whose output is the feature vector."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spinal.networks.graphs import cut, dependents, trace
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError
 
-#: Layers that belong to the head, so that features are the same in every pass.
+#: Layers that belong to the head, so that features are deterministic.
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 _BY_HAND = "cut it by hand: Network(features, head)"
 
 
 class _First(nn.Module):
-    """The only value of a module that gives a tuple of one."""
+    """The first value of a module that returns a tuple."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -31,18 +31,18 @@ class _First(nn.Module):
 
 def wrap(
     module: nn.Module,
-    features: str | None,
+    layer: str | None,
     input_shape: Sequence[int],
     *,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     pretrained: bool = True,
 ) -> Network:
-    """Make a `Network` of a module by naming the part whose output is the feature vector.
+    """Make a `Network` from a module, given the layer whose output is the feature vector.
 
-    What is called after that part becomes the head. This works where the head needs nothing but
-    the features, and the module makes the same calls for every input; else, an error says so. The
-    weights are shared with ``module``, not copied.
+    All calls after that layer become the head. The head must need nothing but the features, and the
+    module must make the same calls for every input; otherwise an error is raised. The weights are
+    shared with ``module``, not copied.
 
     Examples:
         >>> from torch import nn
@@ -52,31 +52,31 @@ def wrap(
         torch.Size([5, 20])
 
     Args:
-        module: takes ``[N, channels, height, width]`` or ``[N, D]``, gives logits ``[N, C]``.
-        features: a name from ``module.named_modules()``. None: the input of the last `nn.Linear`
-            that is called, without the dropout before it.
-        input_shape: of one point, as stored: (H, W, C) or (D,).
-        mean: by channel (in units of 0..1) or feature, that the module was trained with. If None,
-            the pool's.
-        std: the same for the standard deviation.
-        pretrained: training from scratch starts from the weights as they are now; False: from
-            random ones.
+        module: maps ``[N, channels, height, width]`` or ``[N, D]`` to logits ``[N, C]``.
+        layer: a name from ``module.named_modules()``; its output is the feature vector. If None,
+            features are the input of the last `nn.Linear` that is called, before any dropout.
+        input_shape: of one stored point, (H, W, C) or (D,).
+        mean: of each channel (in units of 0..1) or feature, for standardisation as in the module's
+            own training. If neither ``mean`` nor ``std`` is given, both are those of the pool.
+        std: standard deviation of each channel or feature.
+        pretrained: whether training from scratch starts from the current weights; if not, it starts
+            from random ones.
 
     Raises:
-        NetworkError: if there is no such part, or the module cannot be cut there.
+        NetworkError: if there is no such layer, or the module cannot be split there.
     """
     parts = dict(module.named_modules())
-    if features is not None and (features not in parts or features == ""):
-        hint = suggestion(features, [name for name in parts if name])
-        raise NetworkError(f"no module {features!r}: {hint}")
+    if layer is not None and (layer not in parts or layer == ""):
+        hint = suggestion(layer, [name for name in parts if name])
+        raise NetworkError(f"no module {layer!r}: {hint}")
     try:
-        traced = trace(module, whole=[] if features is None else [parts[features]])
+        traced = trace(module, whole=[] if layer is None else [parts[layer]])
     except NetworkError as error:
         raise NetworkError(f"{error}: {_BY_HAND}") from error
-    if features is None:
+    if layer is None:
         where, below = "its last dense layer", _last_dense(traced)
     else:
-        where, below = features, _after(traced, features, parts)
+        where, below = layer, _after(traced, layer, parts)
     body, head = cut(traced, below)
     inputs = [node.name for node in head.graph.nodes if node.op == "placeholder"]
     if len(inputs) != 1:
@@ -92,23 +92,23 @@ def wrap(
     return network
 
 
-def _after(traced: fx.GraphModule, features: str, parts: dict[str, nn.Module]) -> set[fx.Node]:
-    """All calls that depend on the output of the part ``features``."""
-    calls = [node for node in traced.graph.nodes if _is_call_of(node, features, parts)]
+def _after(traced: fx.GraphModule, layer: str, parts: dict[str, nn.Module]) -> set[fx.Node]:
+    """All calls that depend on the output of ``layer``."""
+    calls = [node for node in traced.graph.nodes if _is_call_of(node, layer, parts)]
     if len(calls) != 1:
-        raise NetworkError(f"{features} is called {len(calls)} times, not once: {_BY_HAND}")
+        raise NetworkError(f"{layer} is called {len(calls)} times, not once: {_BY_HAND}")
     below = dependents(traced, calls) - set(calls)
     used = {node for late in below for node in late.all_input_nodes if node not in below}
     if others := sorted(node.name for node in used - set(calls) if node.op != "get_attr"):
         raise NetworkError(
-            f"after {features}, the module needs more than its output ({', '.join(others)}): "
+            f"after {layer}, the module needs more than its output ({', '.join(others)}): "
             f"{_BY_HAND}"
         )
     return below
 
 
 def _last_dense(traced: fx.GraphModule) -> set[fx.Node]:
-    """The last call of a dense layer, the dropout before it, and all that follows."""
+    """The last call of a dense layer, the dropout before it, and all calls that follow."""
     called = dict(traced.named_modules())
     dense = [
         node
@@ -127,8 +127,8 @@ def _is_call_of(node: fx.Node, name: str, parts: dict[str, nn.Module]) -> bool:
     return node.op == "call_module" and parts.get(str(node.target)) is parts[name]
 
 
-def _check(network: Network, module: nn.Module, features: str) -> None:
-    """Compare with the module itself, for two random points."""
+def _check(network: Network, module: nn.Module, layer: str) -> None:
+    """Compare the logits with those of the module itself, for two random points."""
     shape = network.preprocess.input_shape or ()
     sizes = shape if len(shape) == 1 else (shape[2], shape[0], shape[1])
     x = torch.rand(2, *sizes, generator=torch.Generator().manual_seed(0)).to(network.device)
@@ -136,11 +136,11 @@ def _check(network: Network, module: nn.Module, features: str) -> None:
         expected = module(x)
     try:
         with evaluating(network):
-            found = network(x)
+            logits = network(x)
     except RuntimeError as error:
         raise NetworkError(
-            f"what follows {features} does not take its output as a vector for each point "
+            f"what follows {layer} does not take its output as a vector for each point "
             f"({error}): name a later module, or {_BY_HAND}"
         ) from error
-    if expected.ndim != 2 or not torch.allclose(found, expected, rtol=1e-4, atol=1e-5):
-        raise NetworkError(f"cut at {features}, the module gives other results: {_BY_HAND}")
+    if expected.ndim != 2 or not torch.allclose(logits, expected, rtol=1e-4, atol=1e-5):
+        raise NetworkError(f"cut at {layer}, the module gives other results: {_BY_HAND}")

@@ -125,7 +125,7 @@ def test_a_connection_that_makes_no_progress_is_given_up_and_its_part_kept(
 ) -> None:
     server.cut_after, server.cuts = 0, 100
     (tmp_path / "data.bin.part").write_bytes(CONTENT[:10])
-    with pytest.raises(DataError, match="goes on where it stopped"):
+    with pytest.raises(DataError, match="resumes where it stopped"):
         download(f"{server.address}/data.bin", tmp_path / "data.bin", SUM)
     assert (tmp_path / "data.bin.part").read_bytes() == CONTENT[:10]
     assert not (tmp_path / "data.bin").exists()

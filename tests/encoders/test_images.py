@@ -139,7 +139,7 @@ def test_the_fingerprint_tells_what_may_change_features(own: Path) -> None:
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
-        ("sequence", r"one feature vector each"),
+        ("sequence", r"one feature vector per image"),
         ("broken", "KeyError: 'no such thing'"),
         ("number", "gives a int, not an nn.Module"),
         ("missing", "has no attribute 'missing'"),
