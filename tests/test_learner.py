@@ -332,3 +332,21 @@ def test_bald_gets_samples_to_compare() -> None:
     assert len(learner.ask(5)) == 5
     with pytest.raises(SpinalError, match="has no samples"):
         make(method="deterministic", acquisition="bald")
+
+
+def test_the_circuit_can_be_asked_alone() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(60, 5)).astype(np.float32)
+    y = (points[:, 0] > 0).astype(np.int64)
+    for method in ("spn-cnn", "logistic"):
+        learner = ActiveLearner(Pool(points, ["no", "yes"]), "dense", method, seed=0)
+        learner.tell(np.arange(40), y[:40])
+        learner.fit()
+        assert (learner.predict(points) == y).mean() > 0.8
+        if method == "spn-cnn":
+            alone = learner.predict_proba(points, by="spn")
+            np.testing.assert_allclose(alone.sum(1), 1, rtol=1e-5)
+            assert (alone != learner.predict_proba(points)).any()
+        else:
+            with pytest.raises(SpinalError, match="no SPN"):
+                learner.predict(points, by="spn")

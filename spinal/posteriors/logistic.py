@@ -12,10 +12,10 @@ from spinal import classifiers
 from spinal.classifiers import fit_logistic, held_out_parts
 from spinal.classifiers.blend import FOLDS
 from spinal.classifiers.storage import from_tensors, to_tensors
-from spinal.classifiers.units import plausible_kinds
+from spinal.classifiers.units import Kind, plausible_kinds
 from spinal.files import read_tensors, write_tensors
 from spinal.posteriors.posterior import FitContext, Posterior, View
-from spinal.posteriors.vectors import all_vectors, vector_batches
+from spinal.posteriors.vectors import all_vectors, on_inputs, unlabelled_vectors, vector_batches
 
 _FILE, _FORMAT = "logistic.safetensors", "spinal.logistic/1"
 
@@ -31,10 +31,11 @@ class Logistic(Posterior):
     model: classifiers.Logistic | None = field(default=None, init=False, repr=False)
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
-        x = all_vectors(labelled)
+        x, unlabelled = all_vectors(labelled), unlabelled_vectors(labelled, context)
         parts = held_out_parts(x, labels, FOLDS, context.seed)
-        kinds = plausible_kinds(x)
-        self.model, _ = fit_logistic(x, labels, context.n_classes, parts, kinds)
+        reference = x if unlabelled is None else torch.cat([x, unlabelled])
+        kinds: tuple[Kind, ...] = plausible_kinds(reference) if on_inputs(labelled) else ("common",)
+        self.model, _ = fit_logistic(x, labels, context.n_classes, parts, kinds, reference)
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
         """The log-probabilities of the regression, ``log_probs_N_C``."""

@@ -21,11 +21,15 @@ from spinal.files import read_tensors, write_tensors
 from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
-from spinal.posteriors.vectors import all_vectors, on_inputs, vector_batches
+from spinal.posteriors.vectors import (
+    UNLABELLED,
+    all_vectors,
+    on_inputs,
+    unlabelled_vectors,
+    vector_batches,
+)
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
-#: Unlabelled points that units and ``prior="pool"`` are taken from.
-_UNLABELLED = 2000
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,8 @@ class SPN(Posterior):
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
         if on_inputs(labelled):
-            unlabelled = None
-            if context.draw_unlabelled is not None:
-                drawn = context.draw_unlabelled(_UNLABELLED)
-                unlabelled = all_vectors(drawn) if len(drawn) else None
-            x = all_vectors(labelled)
-            blend = fit_on_vectors(x, labels, n_classes, unlabelled)
+            unlabelled = unlabelled_vectors(labelled, context)
+            blend = fit_on_vectors(all_vectors(labelled), labels, n_classes, unlabelled)
         else:
             part, held_head = _second_network(labelled, labels, context)
             z = labelled.features.cpu()
@@ -125,7 +125,7 @@ class SPN(Posterior):
             return given_frequencies([1.0] * n_classes, n_classes)
         frequencies = label_frequencies(torch.bincount(labels, minlength=n_classes))
         if self.prior == "pool" and context.draw_unlabelled is not None:
-            view = context.draw_unlabelled(_UNLABELLED)
+            view = context.draw_unlabelled(UNLABELLED)
             log_probs = _predict(blend, view)
             return pool_frequencies(log_probs, blend.before, frequencies, len(labels))
         return frequencies

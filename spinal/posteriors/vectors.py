@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from spinal.posteriors.posterior import View
+from spinal.posteriors.posterior import FitContext, View
 
+#: Unlabelled points that units and class frequencies are taken from.
+UNLABELLED = 2000
 #: Points at a time.
 _CHUNK = 4096
 
@@ -30,6 +32,17 @@ def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
             yield rows, torch.as_tensor(view.points[view.indices[rows]])
         else:
             yield rows, view.features[rows].cpu()
+
+
+def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
+    """Vectors of unlabelled points, ``[M, D]``, to take units from; None, if there are none.
+
+    Also None for features of a network, which all have the same unit.
+    """
+    if context.draw_unlabelled is None or not on_inputs(labelled):
+        return None
+    drawn = context.draw_unlabelled(UNLABELLED)
+    return all_vectors(drawn) if len(drawn) else None
 
 
 def all_vectors(view: View) -> Tensor:
