@@ -55,7 +55,7 @@ def badge(n: int, d: int, b: int) -> Case:
     return {"what": "badge", "n": n, "d": d, "c": 10, "b": b}
 
 
-def herding(n: int, d: int, b: int, sample: int = 1_000) -> Case:
+def herding(n: int, d: int, b: int, sample: int = 2_000) -> Case:
     """Max-herding without labels; ``sample`` points of the pool are to be covered."""
     return {"what": "herding", "n": n, "d": d, "b": b, "sample": sample}
 

@@ -15,7 +15,7 @@ from spinal.acquisition.covering import CHUNK, Covering, UnitFeatures
 from spinal.acquisition.scores import margin
 
 #: Candidates that are considered at most: the kernel from them to the sample is held in memory.
-_MOST_CANDIDATES = 100_000
+_MOST_CANDIDATES = 50_000
 #: Candidates whose gains are computed anew at once, in lazy greedy search.
 _LAZY_BLOCK = 64
 #: Distances of float32 vectors of length 1 that rounding cannot tell from 0.
@@ -36,13 +36,13 @@ class MaxHerding(Covering):
 
     The mean is over a sample of the pool. Gains only fall as S grows (the objective is submodular),
     so that only candidates whose last known gain is high are evaluated again: the picks are those
-    of the exhaustive search. Of more than 100,000 candidates, as many are drawn by chance.
+    of the exhaustive search. Of more than 50,000 candidates, as many are drawn by chance.
 
     Args:
         sample: How many points of the pool, drawn at random, are to be covered.
     """
 
-    sample: int = 1_000
+    sample: int = 2_000
 
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labelled_features"})
 
