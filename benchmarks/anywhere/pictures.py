@@ -91,6 +91,7 @@ def _draw(axes: Axes, labels: pd.Series, values: pd.Series, name: str) -> None:
     axes.plot(
         labels, values, color=colour, ls=dashes, marker=marker, ms=4,
         mfc=colour if dashes == "-" else "white", label=name, lw=1.4,
+        zorder=3 if name.startswith("spn") else 2,
     )  # fmt: skip
 
 

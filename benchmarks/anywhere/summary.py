@@ -13,9 +13,14 @@ ORDER = ["spn", "spn-before", "head", "logistic", "gda", "knn", "forest"]
 
 
 def read_cells(folder: Path) -> pd.DataFrame:
-    """Means over seeds of all results in a folder, a row for each cell and contender."""
+    """Means over seeds of all results in a folder, a row for each cell and contender.
+
+    Of each cell only the seeds are used that all of its contenders have.
+    """
     lines = pd.concat([pd.read_json(p, lines=True) for p in sorted(folder.glob("*.jsonl"))])
     lines = lines.drop_duplicates([*CELL, "seed", "contender"], keep="last")
+    present = lines.groupby([*CELL, "seed"])["contender"].transform("nunique")
+    lines = lines[present == lines.groupby(CELL)["contender"].transform("nunique")]
     cells = lines.groupby(["half", *CELL, "classes", "contender"], as_index=False).agg(
         **{metric: (metric, "mean") for metric in METRICS},
         seeds=("seed", lambda seeds: ", ".join(map(str, sorted(seeds)))),

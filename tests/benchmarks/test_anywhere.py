@@ -156,6 +156,19 @@ def test_folds_divide_each_class() -> None:
     assert (folds[:, labels == 1].sum(1) == 2).all()
 
 
+def test_cells_compare_the_same_seeds(tmp_path: Path) -> None:
+    lines = [
+        {"set": "a", "tail": 1, "labels": 30, "half": "develop", "classes": 2, "commit": "c",
+         "seed": seed, "contender": contender, **dict.fromkeys(summary.METRICS, seed / 10)}
+        for contender, seeds in {"head": (0, 1, 2), "spn": (1, 2)}.items() for seed in seeds
+    ]  # fmt: skip
+    pd.DataFrame(lines).to_json(tmp_path / "results.jsonl", orient="records", lines=True)
+    cells = summary.read_cells(tmp_path)
+    assert list(cells["contender"]) == ["spn", "head"]
+    assert list(cells["seeds"]) == ["1, 2", "1, 2"]
+    np.testing.assert_allclose(cells["accuracy"], 0.15)
+
+
 def test_summary_by_hand() -> None:
     lines = [
         ("a", 1, "head", 0.80, 0.6), ("a", 1, "logistic", 0.85, 0.5), ("a", 1, "spn", 0.84, 0.4),
