@@ -22,10 +22,11 @@ from spinal.classifiers.blend import (
     to_tensors,
 )
 from spinal.classifiers.parts import stratified_folds
+from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.priors import check_prior, given_frequencies
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, write_tensors
-from spinal.networks import compute_features, predict_logits, train
+from spinal.networks import Network, compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
 
@@ -110,7 +111,7 @@ class SPN(Posterior):
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
-        if _on_inputs(labelled):
+        if _on_inputs(labelled.network):
             x, unlabelled = next(_vectors(labelled, len(labelled))), None
             if context.draw_unlabelled is not None:
                 drawn = context.draw_unlabelled(_UNLABELLED)
@@ -188,6 +189,32 @@ class SPN(Posterior):
                 raise FileFormatError(f"{folder / _BLEND_FILE}: {error} is missing") from error
         self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
 
+    def to_plain_arrays(self, network: Network) -> dict[str, Tensor]:
+        """What `predict` and `log_density` are computed from, for an export to elsewhere.
+
+        Args:
+            network: whose features it was fitted to.
+
+        Returns:
+            The arrays of `spinal.classifiers.plain`. Where they are about the features of the
+            network, the part ``dense`` is the affine map to these, before the ReLU. The map is of
+            points, if the network has no other layer, and else of what is below its last one.
+
+        Raises:
+            NetworkError: if the features do not end in a dense layer and a ReLU, or the head, if it
+                takes part, is not one dense layer.
+        """
+        circuit = self._fitted()
+        if self.blend is None:
+            one = torch.ones(1)
+            arrays = circuit_arrays(circuit, one, one.expand(circuit.n_classes))
+        elif _on_inputs(network):
+            return self.blend.to_plain_arrays()
+        else:
+            arrays = self.blend.to_plain_arrays(network.linear_head())
+        dense = _dense_arrays(network)
+        return arrays | {f"dense/{name}": array.cpu() for name, array in dense.items()}
+
     def _variables(self, view: View) -> Tensor:
         """What the circuit is about, ``[N, R]``."""
         if self.blend is None:
@@ -209,16 +236,27 @@ class SPN(Posterior):
         return self.circuit
 
 
-def _on_inputs(view: View) -> bool:
+def _on_inputs(network: Network) -> bool:
     """Whether the points are vectors, and the network is a single layer on them."""
-    return view.network.config.get("name") == "dense" and len(view.points.shape) == 2
+    config = network.config
+    return config.get("name") == "dense" and len(config["input_shape"]) == 1
+
+
+def _dense_arrays(network: Network) -> dict[str, Tensor]:
+    """The last dense layer of a network as an affine map."""
+    last = network.last_layer()
+    if not last.is_only:
+        return affine_arrays(last.weight.T, last.bias)
+    width = last.weight.size(1)
+    mean, std = network.preprocess.mean.expand(width), network.preprocess.std.expand(width)
+    return affine_arrays((last.weight / std).T, last.bias, mean)
 
 
 def _vectors(view: View, size: int = _CHUNK) -> Iterator[Tensor]:
     """What the classifiers see of the points, ``[n, D]`` at a time."""
     for start in range(0, len(view), size):
         rows = slice(start, start + size)
-        if _on_inputs(view):
+        if _on_inputs(view.network):
             yield torch.as_tensor(view.points[view.indices[rows]])
         else:
             yield view.features[rows].cpu()
