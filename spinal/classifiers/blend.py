@@ -18,6 +18,7 @@ from spinal.classifiers.gaussian import Gaussian, fit_gaussian
 from spinal.classifiers.logistic import Logistic, fit_logistic
 from spinal.classifiers.mixing import mix, mixing_weights
 from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
+from spinal.classifiers.plain import blend_arrays
 from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import Trees, fit_trees
@@ -75,6 +76,16 @@ class Blend:
         """The same under other class frequencies ``[C]``."""
         self.gaussian.circuit.set_prior(after)
         return replace(self, after=after)
+
+    def to_plain_arrays(self, head: tuple[Tensor, Tensor] | None = None) -> dict[str, Tensor]:
+        """What `log_probs` is computed from, for an export to elsewhere.
+
+        See `spinal.classifiers.plain` for the names and the formulas.
+
+        Args:
+            head: weight ``[C, D]`` and bias ``[C]`` of the network's logits, if it takes part.
+        """
+        return blend_arrays(self, head)
 
 
 def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | None = None) -> Blend:

@@ -35,6 +35,11 @@ class LastLayer:
     weight: Tensor
     bias: Tensor
 
+    @property
+    def is_only(self) -> bool:
+        """Whether no layer is below it."""
+        return all(isinstance(module, nn.Flatten | nn.Dropout) for module in self.below)
+
 
 class Network(nn.Module):
     """A classifier with an accessible feature vector: ``forward(x) == head(features(x))``.
@@ -136,6 +141,19 @@ class Network(nn.Module):
             scale = norm.weight.detach() / (norm.running_var + norm.eps).sqrt()
             weight, bias = scale[:, None] * weight, scale * (bias - norm.running_mean) + norm.bias
         return LastLayer(modules[:-2], weight, bias.detach())
+
+    def linear_head(self) -> tuple[Tensor, Tensor]:
+        """Weight ``[C, F]`` and bias ``[C]`` of the logits, for an export in plain operations.
+
+        Raises:
+            NetworkError: if ``head`` is not one dense layer.
+        """
+        layers = [m for m in self.head.modules() if not isinstance(m, nn.Sequential | nn.Dropout)]
+        dense = layers[0] if len(layers) == 1 else None
+        if not isinstance(dense, nn.Linear):
+            raise NetworkError("a network whose head is not one dense layer")
+        weight, bias = dense.weight.detach(), dense.bias
+        return weight, torch.zeros_like(weight[:, 0]) if bias is None else bias.detach()
 
 
 def _reset(name: str, module: nn.Module) -> None:

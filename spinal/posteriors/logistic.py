@@ -34,7 +34,9 @@ class Logistic(Posterior):
         x, unlabelled = all_vectors(labelled), unlabelled_vectors(labelled, context)
         parts = held_out_parts(x, labels, FOLDS, context.seed)
         reference = x if unlabelled is None else torch.cat([x, unlabelled])
-        kinds: tuple[Kind, ...] = plausible_kinds(reference) if on_inputs(labelled) else ("common",)
+        kinds: tuple[Kind, ...] = (
+            plausible_kinds(reference) if on_inputs(labelled.network) else ("common",)
+        )
         self.model, _ = fit_logistic(x, labels, context.n_classes, parts, kinds, reference)
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:

@@ -14,11 +14,12 @@ from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import Part, label_frequencies, pool_frequencies
 from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, fit_on_vectors
 from spinal.classifiers.parts import stratified_folds
+from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.priors import check_prior, given_frequencies
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
-from spinal.networks import compute_features, predict_logits, train
+from spinal.networks import Network, compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, Posterior, View
 from spinal.posteriors.vectors import (
@@ -106,7 +107,7 @@ class SPN(Posterior):
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
-        if on_inputs(labelled):
+        if on_inputs(labelled.network):
             unlabelled = unlabelled_vectors(labelled, context)
             blend = fit_on_vectors(all_vectors(labelled), labels, n_classes, unlabelled)
         else:
@@ -178,6 +179,32 @@ class SPN(Posterior):
             self.blend = from_tensors(Blend, tensors, str(folder / _BLEND_FILE), self.circuit)
         self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
 
+    def to_plain_arrays(self, network: Network) -> dict[str, Tensor]:
+        """What `predict` and `log_density` are computed from, for an export to elsewhere.
+
+        Args:
+            network: whose features it was fitted to.
+
+        Returns:
+            The arrays of `spinal.classifiers.plain`. Where they are about the features of the
+            network, the part ``dense`` is the affine map to these, before the ReLU. The map is of
+            points, if the network has no other layer, and else of what is below its last one.
+
+        Raises:
+            NetworkError: if the features do not end in a dense layer and a ReLU, or the head, if it
+                takes part, is not one dense layer.
+        """
+        circuit = self._fitted()
+        if self.blend is None:
+            one = torch.ones(1)
+            arrays = circuit_arrays(circuit, one, one.expand(circuit.n_classes))
+        elif on_inputs(network):
+            return self.blend.to_plain_arrays()
+        else:
+            arrays = self.blend.to_plain_arrays(network.linear_head())
+        dense = _dense_arrays(network)
+        return arrays | {f"dense/{name}": array.cpu() for name, array in dense.items()}
+
     def _variables(self, view: View) -> Tensor:
         """What the circuit is about, ``[N, R]``."""
         if self.blend is None:
@@ -197,6 +224,16 @@ class SPN(Posterior):
         if self.circuit is None:
             raise RuntimeError("the SPN has not been fitted yet")
         return self.circuit
+
+
+def _dense_arrays(network: Network) -> dict[str, Tensor]:
+    """The last dense layer of a network as an affine map."""
+    last = network.last_layer()
+    if not last.is_only:
+        return affine_arrays(last.weight.T, last.bias)
+    width = last.weight.size(1)
+    mean, std = network.preprocess.mean.expand(width), network.preprocess.std.expand(width)
+    return affine_arrays((last.weight / std).T, last.bias, mean)
 
 
 def _predict(blend: Blend, view: View) -> Tensor:

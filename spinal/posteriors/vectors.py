@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from spinal.networks import Network
 from spinal.posteriors.posterior import FitContext, View
 
 #: Unlabelled points that units and class frequencies are taken from.
@@ -15,20 +16,21 @@ UNLABELLED = 2000
 _CHUNK = 4096
 
 
-def on_inputs(view: View) -> bool:
+def on_inputs(network: Network) -> bool:
     """Whether the points are vectors, and the network is a single dense layer on them.
 
     Classifiers then work on the points as they are, which do not depend on the labels; otherwise on
     the features in the network.
     """
-    return view.network.config.get("name") == "dense" and len(view.points.shape) == 2
+    config = network.config
+    return config.get("name") == "dense" and len(config["input_shape"]) == 1
 
 
 def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
     """Some rows of the view at a time, with their vectors ``[n, D]``."""
     for start in range(0, len(view), _CHUNK):
         rows = slice(start, min(start + _CHUNK, len(view)))
-        if on_inputs(view):
+        if on_inputs(view.network):
             yield rows, torch.as_tensor(view.points[view.indices[rows]])
         else:
             yield rows, view.features[rows].cpu()
@@ -39,7 +41,7 @@ def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
 
     Also None for features of a network, which all have the same unit.
     """
-    if context.draw_unlabelled is None or not on_inputs(labelled):
+    if context.draw_unlabelled is None or not on_inputs(labelled.network):
         return None
     drawn = context.draw_unlabelled(UNLABELLED)
     return all_vectors(drawn) if len(drawn) else None

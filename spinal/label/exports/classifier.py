@@ -1,6 +1,6 @@
 """The trained classifier, free of the learner that made it: on disk, and as ONNX.
 
-Network and circuit become plain operations (`spinal.label.exports.standalone`), which are checked
+Network and posterior become plain operations (`spinal.label.exports.standalone`), which are checked
 to say the same. That module is what is saved, what predicts, and what ONNX is made of.
 """
 
@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spinal.circuits import Circuit
 from spinal.data import Points, as_points, iter_batches
 from spinal.encoders import ImageEncoder, build_trunk, load_encoder
 from spinal.encoders.images import require_images
@@ -25,7 +24,7 @@ from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label.exports import standalone
 from spinal.label.exports.onnx_file import ExportError, check_equal, write_onnx
 from spinal.networks import Network, compute_features
-from spinal.networks.network import LastLayer
+from spinal.posteriors import SPN, View
 
 FILE = "classifier.safetensors"
 #: Beside it: the weights of an encoder that was trained, too.
@@ -50,13 +49,13 @@ class ImageClassifier:
 
     @classmethod
     def from_dense_network(
-        cls, network: Network, circuit: Circuit, classes: Sequence[str], encoder: ImageEncoder
+        cls, network: Network, posterior: SPN, classes: Sequence[str], encoder: ImageEncoder
     ) -> ImageClassifier:
         """The classifier of a network that was fitted to the features of an encoder.
 
         Args:
             network: one dense layer.
-            circuit: on its features.
+            posterior: fitted with it.
             classes: their names.
             encoder: what computes the features.
 
@@ -65,26 +64,26 @@ class ImageClassifier:
                 features, or the classifier would not say the same.
         """
         last = network.last_layer()
-        if any(not isinstance(module, nn.Flatten | nn.Dropout) for module in last.below):
+        if not last.is_only:
             raise ExportError("only a network of one dense layer, on features, can be exported")
-        width = last.weight.size(1)
-        if (width, circuit.n_classes) != (encoder.width, len(classes)):
+        width, n_classes = last.weight.size(1), network.config["n_classes"]
+        if (width, n_classes) != (encoder.width, len(classes)):
             raise ExportError(
-                f"a model of {circuit.n_classes} classes on {width} features, but "
+                f"a model of {n_classes} classes on {width} features, but "
                 f"{encoder.name} has {encoder.width}, and there are {len(classes)} classes"
             )
         mean, std = network.preprocess.mean.expand(width), network.preprocess.std.expand(width)
-        classifier = cls._join(encoder, mean, std, last, circuit, classes)
+        classifier = cls._join(encoder, network, posterior, classes)
         noise = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
         features = (mean.cpu() + std.cpu() * noise).numpy()
         check_equal(
-            classifier.predict(features)[0], _predict(network, circuit, features), "the model"
+            classifier.predict(features), _predict(network, posterior, features), "the model"
         )
         return classifier
 
     @classmethod
     def from_whole_network(
-        cls, network: Network, circuit: Circuit, classes: Sequence[str], like: ImageEncoder | str
+        cls, network: Network, posterior: SPN, classes: Sequence[str], like: ImageEncoder | str
     ) -> ImageClassifier:
         """The classifier of a network that was trained on images.
 
@@ -92,7 +91,7 @@ class ImageClassifier:
 
         Args:
             network: see `spinal.encoders.trained`.
-            circuit: on its features.
+            posterior: fitted to its features.
             classes: their names.
             like: the encoder that was fine-tuned, or the name of what was trained from scratch.
 
@@ -107,28 +106,17 @@ class ImageClassifier:
         else:
             name = f"{like.name.partition('=')[0]}={TRUNK}"
             encoder = ImageEncoder(name, trunk, size, resample=like.resample, source=like.source)
-        last = network.last_layer()
-        width = last.weight.size(1)
-        zeros, ones = torch.zeros(width), torch.ones(width)
-        classifier = cls._join(encoder, zeros, ones, last, circuit, classes)
+        classifier = cls._join(encoder, network, posterior, classes)
         images = np.random.default_rng(0).integers(0, 256, (8, size, size, 3), np.uint8)
-        probabilities, _ = classifier.predict(encoder.embed(images))
-        check_equal(probabilities, _predict(network, circuit, images), "the model")
+        said = classifier.predict(encoder.embed(images))
+        check_equal(said, _predict(network, posterior, images), "the model")
         return classifier
 
     @classmethod
     def _join(
-        cls,
-        encoder: ImageEncoder,
-        mean: Tensor,
-        std: Tensor,
-        last: LastLayer,
-        circuit: Circuit,
-        classes: Sequence[str],
+        cls, encoder: ImageEncoder, network: Network, posterior: SPN, classes: Sequence[str]
     ) -> ImageClassifier:
-        tensors = {"mean": mean, "std": std, "dense": last.weight, "bias": last.bias}
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        tensors |= circuit.to_plain_arrays()
+        tensors = posterior.to_plain_arrays(network)
         return cls(encoder, standalone.Classifier(tensors, classes, _described(encoder)))
 
     @property
@@ -230,10 +218,11 @@ class _FromPixels(nn.Module):
         return self.classifier(self.trunk(pixels))
 
 
-def _predict(network: Network, circuit: Circuit, points: NDArray) -> NDArray[np.float32]:
-    """Class probabilities ``[N, C]`` by network and circuit themselves."""
-    with torch.no_grad():
-        return circuit.log_posterior(compute_features(network, points)).exp().numpy()
+def _predict(network: Network, posterior: SPN, points: NDArray) -> tuple[NDArray, NDArray]:
+    """Class probabilities ``[N, C]`` and log-densities ``[N]`` by the posterior itself."""
+    indices, features = np.arange(len(points)), compute_features(network, points)
+    view = View(network, as_points(points), indices, features)
+    return posterior.predict(view).exp().numpy(), posterior.log_density(view).numpy()
 
 
 def _described(encoder: ImageEncoder) -> dict[str, object]:

@@ -1,10 +1,9 @@
-"""The fitted network and circuit of a project, as a classifier that needs no learner."""
+"""The fitted network and posterior of a project, as a classifier that needs no learner."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spinal.circuits import Circuit
 from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.images import require_images
 from spinal.errors import FileFormatError, SpinalError
@@ -34,7 +33,7 @@ def load_classifier(project: Project) -> ImageClassifier:
     # Classes that were added since the last fit come last.
     classes = project.settings.classes[: circuit.n_classes]
     try:
-        return _to_classifier(project, circuit, classes)
+        return _to_classifier(project, posterior, classes)
     except (FileFormatError, NetworkError) as error:
         raise SpinalError(
             f"{project.home}: its model is not {project.settings.describe_model()} ({error}); "
@@ -42,19 +41,19 @@ def load_classifier(project: Project) -> ImageClassifier:
         ) from error
 
 
-def _to_classifier(project: Project, circuit: Circuit, classes: Sequence[str]) -> ImageClassifier:
-    """The classifier of the network that is kept, and of a circuit on its features."""
+def _to_classifier(project: Project, posterior: SPN, classes: Sequence[str]) -> ImageClassifier:
+    """The classifier of the network that is kept, and of the posterior fitted with it."""
     settings, folder = project.settings, project.model_folder
     name, whole, _ = parse_network(settings.network)
     if name == "fine-tuned":
         encoder = require_images(load_encoder(settings.encoder))
-        network = storage.load_network(folder, build_fine_tuned(encoder, circuit.n_classes))
-        return ImageClassifier.from_whole_network(network, circuit, classes, encoder)
+        network = storage.load_network(folder, build_fine_tuned(encoder, len(classes)))
+        return ImageClassifier.from_whole_network(network, posterior, classes, encoder)
     network = storage.load_network(folder)
     if network.config["name"] != name:
         raise FileFormatError(f"{folder}: holds a {network.config['name']}")
     if whole is None:
         encoder = require_images(load_encoder(settings.encoder))
-        return ImageClassifier.from_dense_network(network, circuit, classes, encoder)
+        return ImageClassifier.from_dense_network(network, posterior, classes, encoder)
     like = settings.network.removesuffix(f"@{whole.size}")
-    return ImageClassifier.from_whole_network(network, circuit, classes, like)
+    return ImageClassifier.from_whole_network(network, posterior, classes, like)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from torch import Tensor, nn
 
 from spinal.errors import SpinalError
 
-#: How far probabilities may be from those of the learner, or of another runtime.
+#: How far probabilities may be from those of the learner, or of another runtime; log-densities in
+#: units of 1 and of their own size.
 TOLERANCE = 1e-4
 
 
@@ -50,19 +52,25 @@ def write_onnx(
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for part in (sample, sample[:1]):
         with torch.inference_mode():
-            expected = module(part)[0].numpy()
-        outputs = session.run(["probabilities"], {name: part.numpy()})[0]
+            expected = [output.numpy() for output in module(part)]
+        outputs = session.run(["probabilities", "log_density"], {name: part.numpy()})
         check_equal(outputs, expected, "PyTorch")
 
 
-def check_equal(computed: NDArray, expected: NDArray, whose: str) -> None:
-    """Refuse probabilities that differ from those of ``whose``.
+def check_equal(computed: Sequence[NDArray], expected: Sequence[NDArray], whose: str) -> None:
+    """Refuse probabilities and log-densities that differ from those of ``whose``.
 
     Raises:
         ExportError: with the largest difference.
     """
-    difference = float(np.abs(computed - expected).max())
-    if not difference <= TOLERANCE:
-        raise ExportError(
-            f"the exported classifier differs from {whose} by {difference:.2g} in a probability"
-        )
+    (probs, density), (expected_probs, expected_density) = computed, expected
+    differences = {
+        "a probability": np.abs(probs - expected_probs),
+        "a log-density, relative to it": np.abs(density - expected_density)
+        / (1 + np.abs(expected_density)),
+    }
+    for what, by_point in differences.items():
+        if not by_point.max() <= TOLERANCE:
+            raise ExportError(
+                f"the exported classifier differs from {whose} by {by_point.max():.2g} in {what}"
+            )

@@ -7,8 +7,9 @@
     probabilities, log_density = classifier(features)    # float32 [N, D], by classifier.backbone
     names = [classifier.classes[i] for i in probabilities.argmax(1)]
 
-Features ``[N, D]`` go through one dense layer to ``z [N, F]``; a sum-product network says how
-probable each class is given ``z``, and how usual ``z`` is at all.
+A sum-product network says how probable each class is, and how usual a point is at all. It works on
+the features ``x [N, D]``, or on what a dense layer makes of them. Beside it there may be logistic
+regression, trees, or the network's own softmax: then probabilities are their mixture.
 """
 
 from __future__ import annotations
@@ -21,10 +22,96 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-FORMAT = "spinal.classifier/1"
+FORMAT = "spinal.classifier/2"
 
 
-class SumProduct(nn.Module):
+class Part(nn.Module):
+    """Tensors by name, and what is computed with them.
+
+    Attributes:
+        dtype: of all tensors that are no integers.
+    """
+
+    dtype = torch.float32
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.names = list(tensors)
+        for name, tensor in tensors.items():
+            cast = tensor.to(self.dtype) if tensor.is_floating_point() else tensor
+            self.register_buffer(_attribute(name), cast.contiguous())
+
+    def tensor(self, name: str) -> Tensor:
+        """One of ``tensors``."""
+        return getattr(self, _attribute(name))
+
+
+class Affine(Part):
+    """``x [N, D]`` to ``(x - shift) @ weight + bias``, ``[N, K]``.
+
+    Args:
+        tensors: ``shift [D]``, ``weight [D, K]``, ``bias [K]``, and ``directed``: whether ``x`` is
+            scaled to length 1 first.
+    """
+
+    dtype = torch.float64  # features may vary little around large means
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(tensors)
+        self.is_directed = bool(tensors["directed"])
+
+    def affine(self, x: Tensor) -> Tensor:
+        """In float64."""
+        x = x.double()
+        if self.is_directed:
+            x = nn.functional.normalize(x, dim=1)
+        return (x - self.tensor("shift")) @ self.tensor("weight") + self.tensor("bias")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.affine(x).to(x.dtype)
+
+
+class Softmax(Affine):
+    """``x [N, D]`` to class probabilities ``[N, C]``.
+
+    Args:
+        tensors: those of `Affine`, for logits, and ``unseen [C]``: the probabilities of classes
+            that had no labels, 0 for the others.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        unseen = self.tensor("unseen")
+        return ((1 - unseen.sum()) * self.affine(x).softmax(1) + unseen).to(x.dtype)
+
+
+class Trees(Part):
+    """``x [N, D]`` to class probabilities ``[N, C]``, the mean over T trees.
+
+    Args:
+        tensors: over all nodes of all trees
+
+            - ``roots [T]``: the first node of each tree;
+            - ``feature, threshold [nodes]``: values up to the threshold go to the node ``left
+              [nodes]``, others to ``right [nodes]``; a leaf leads to itself;
+            - ``depth``: of the deepest tree;
+            - ``probs [nodes, C]``: class probabilities at leaves;
+            - ``prior [C]``: class probabilities that count as one more tree.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(tensors)
+        self.steps = int(tensors["depth"])
+
+    def forward(self, x: Tensor) -> Tensor:
+        t = self.tensor
+        node = t("roots").expand(x.size(0), -1)
+        for _ in range(self.steps):
+            above = x.gather(1, t("feature")[node]) > t("threshold")[node]
+            node = torch.where(above, t("right")[node], t("left")[node])
+        return (t("probs")[node].sum(1) + t("prior")) / (t("roots").size(0) + 1)
+
+
+class SumProduct(Part):
     """A sum-product network over ``z [N, F]``, layer by layer, in plain operations.
 
     Values are pairs: ``x [cells, N, channels]`` and a log-scale ``m [cells, N]`` in float64 that
@@ -44,15 +131,8 @@ class SumProduct(nn.Module):
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self.names = list(tensors)
-        for name, tensor in tensors.items():
-            self.register_buffer(_attribute(name), tensor)
+        super().__init__(tensors)
         self.layers = sum(name.startswith("weights.") for name in tensors)
-
-    def tensor(self, name: str) -> Tensor:
-        """One of ``tensors``."""
-        return getattr(self, _attribute(name))
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """``log p(c | z) [N, C]`` and ``log p(z) [N]``."""
@@ -80,41 +160,61 @@ class SumProduct(nn.Module):
         return by_class.log_softmax(1), log_density.to(z.dtype)
 
 
+#: What may stand beside the circuit, in the order of their weights.
+OTHERS: dict[str, type[Part]] = {"logistic": Softmax, "trees": Trees, "network": Softmax}
+#: All that a classifier may consist of.
+PARTS: dict[str, type[Part]] = {
+    "dense": Affine, "variables": Affine, "circuit": SumProduct, "mixture": Part, **OTHERS,
+}  # fmt: skip
+
+
 class Classifier(nn.Module):
     """Features ``[N, D]`` to class probabilities ``[N, C]`` and log-density ``[N]``.
 
     Args:
-        tensors: ``mean, std [D]``, ``dense [F, D]``, ``bias [F]``, and those of `SumProduct`.
+        tensors: those of its `PARTS`, by names such as ``circuit/log_prior``. ``circuit`` and
+            ``mixture`` are always there. With ``dense``, all others are on ``relu(dense(x))``. With
+            ``variables``, the circuit is on these. ``mixture`` has the ``weights [M]`` of the
+            circuit and then of the `OTHERS`, and the ``ratio [C]`` of class frequencies that
+            predictions of the others are multiplied by.
         classes: the names of the C classes.
         backbone: what has to compute the features: its name, and the size of its images.
     """
-
-    mean: Tensor
-    std: Tensor
-    dense: Tensor
-    bias: Tensor
 
     def __init__(
         self, tensors: Mapping[str, Tensor], classes: Sequence[str], backbone: Mapping[str, object]
     ) -> None:
         super().__init__()
-        rest = dict(tensors)
-        for name in ("mean", "std", "dense", "bias"):
-            self.register_buffer(name, rest.pop(name))
-        self.circuit = SumProduct(rest)
+        by_part: dict[str, dict[str, Tensor]] = {"circuit": {}, "mixture": {}}
+        for path, tensor in tensors.items():
+            part, _, name = path.partition("/")
+            by_part.setdefault(part, {})[name] = tensor
+        parts = {name: PARTS[name](part) for name, part in by_part.items()}
+        self.parts = nn.ModuleDict(parts)
+        self.names = [f"{part}/{name}" for part in parts for name in parts[part].names]
         self.classes, self.backbone = tuple(classes), dict(backbone)
         self.eval()
 
+    def tensor(self, path: str) -> Tensor:
+        """One of ``tensors``."""
+        part, _, name = path.partition("/")
+        return self.parts.get_buffer(f"{part}.{_attribute(name)}")
+
     def tensors(self) -> dict[str, Tensor]:
         """What it was made from."""
-        own = {name: getattr(self, name) for name in ("mean", "std", "dense", "bias")}
-        return own | {name: self.circuit.tensor(name) for name in self.circuit.names}
+        return {path: self.tensor(path) for path in self.names}
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        x = (features - self.mean) / self.std
-        z = torch.relu(nn.functional.linear(x, self.dense, self.bias))
-        log_probs, log_density = self.circuit(z)
-        return log_probs.exp(), log_density
+        parts = self.parts
+        x = torch.relu(parts["dense"](features)) if "dense" in parts else features
+        variables = parts["variables"](x) if "variables" in parts else x
+        log_probs, log_density = parts["circuit"](variables)
+        weights, ratio = self.tensor("mixture/weights"), self.tensor("mixture/ratio")
+        probs = weights[0] * log_probs.exp()
+        for i, name in enumerate((name for name in OTHERS if name in parts), start=1):
+            shifted = ratio * parts[name](x)
+            probs = probs + weights[i] * shifted / shifted.sum(1, keepdim=True)
+        return probs, log_density
 
 
 def _attribute(name: str) -> str:

@@ -6,15 +6,19 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
 from spinal import ActiveLearner, Pool, load_dataset
-from spinal.circuits import DGCSPN, Circuit, RandomSPN
-from spinal.encoders import ImageEncoder, encode, load_encoder
+from spinal.circuits import DGCSPN, Circuit, RandomSPN, Recipe
+from spinal.circuits.training import FitSettings
+from spinal.encoders import encode, load_encoder
 from spinal.errors import FileFormatError, SpinalError
 from spinal.label.exports import standalone
 from spinal.label.exports.classifier import ImageClassifier
@@ -25,32 +29,49 @@ from spinal.posteriors import SPN
 DIGITS = load_dataset("digits")
 
 
-@pytest.fixture(scope="module")
-def encoder() -> ImageEncoder:
-    return load_encoder("pixels@8", device="cpu")
+#: All labels but those of one class, which then has to be guessed at.
+KNOWN = np.flatnonzero(DIGITS.train_labels[:100] != 9)
+QUICK = TrainSettings(min_steps=60, max_steps=60)
+#: Encoder and settings of the posterior, and the classifiers that it consists of.
+CASES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
+    "blend with trees": ("pixels@8", {}, {"spn", "logistic", "trees"}),
+    "blend, many features": ("pixels@12", {"prior": "uniform"}, {"spn", "logistic"}),
+    "trained circuit": ("pixels@8", {"recipe": Recipe(fit=FitSettings(steps=100))}, {"spn"}),
+}
 
 
-@pytest.fixture(scope="module")
-def learner(encoder: ImageEncoder) -> ActiveLearner:
-    pool = Pool(encode(encoder, DIGITS.train_images[:150]), DIGITS.classes)
-    learner = ActiveLearner(
-        pool,
-        ("dense", {"width": 0.25}),
-        training=TrainSettings(min_steps=60, max_steps=60),
-        device="cpu",
-    )
-    learner.tell(np.arange(100), DIGITS.train_labels[:100])
+def fit(pool: Pool, network: Any, posterior: dict[str, Any]) -> ActiveLearner:
+    learner = ActiveLearner(pool, network, posterior=posterior, training=QUICK, device="cpu")
+    learner.tell(KNOWN, DIGITS.train_labels[KNOWN])
     learner.fit()
     return learner
 
 
 @pytest.fixture(scope="module")
-def classifier(learner: ActiveLearner, encoder: ImageEncoder) -> ImageClassifier:
-    assert isinstance(learner.posterior, SPN)
-    assert learner.posterior.circuit is not None
-    return ImageClassifier.from_dense_network(
-        learner.network, learner.posterior.circuit, DIGITS.classes, encoder
-    )
+def cases() -> dict[str, tuple[ActiveLearner, ImageClassifier]]:
+    """A learner, and the classifier that is left of it."""
+    made = {}
+    for case, (name, posterior, parts) in CASES.items():
+        encoder = load_encoder(name, device="cpu")
+        pool = Pool(encode(encoder, DIGITS.train_images[:150]), DIGITS.classes)
+        learner = fit(pool, ("dense", {"width": 0.25}), posterior)
+        assert isinstance(learner.posterior, SPN)
+        assert set(learner.posterior.shares) == parts
+        classifier = ImageClassifier.from_dense_network(
+            learner.network, learner.posterior, DIGITS.classes, encoder
+        )
+        made[case] = (learner, classifier)
+    return made
+
+
+@pytest.fixture
+def classifier(cases: dict[str, tuple[ActiveLearner, ImageClassifier]]) -> ImageClassifier:
+    return cases["blend with trees"][1]
+
+
+@pytest.fixture
+def learner(cases: dict[str, tuple[ActiveLearner, ImageClassifier]]) -> ActiveLearner:
+    return cases["blend with trees"][0]
 
 
 @pytest.mark.parametrize(
@@ -72,13 +93,40 @@ def test_plain_operations_say_what_the_circuit_says(circuit: Circuit, far: float
         torch.testing.assert_close(log_density, circuit.log_prob(far * z), rtol=1e-5, atol=1e-3)
 
 
-def test_says_what_the_learner_says(classifier: ImageClassifier, learner: ActiveLearner) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_says_what_the_learner_says(
+    tmp_path: Path, cases: dict[str, tuple[ActiveLearner, ImageClassifier]], case: str
+) -> None:
+    learner, classifier = cases[case]
     features = learner.pool.points[np.arange(150)]
-    probabilities, log_density = classifier.predict(features)
-    np.testing.assert_allclose(probabilities, learner.predict_proba(features), atol=1e-5)
-    np.testing.assert_allclose(log_density, learner.assess(features).log_density, rtol=1e-4)
-    known = probabilities[:100].argmax(1) == DIGITS.train_labels[:100]
-    assert known.mean() > 0.8  # not equal because both are nothing
+    said = classifier.predict(features)
+    check_says_the_same(said, learner, features)
+    assert (said[0][KNOWN].argmax(1) == DIGITS.train_labels[KNOWN]).mean() > 0.8
+    classifier.to_onnx(tmp_path / "c.onnx", images=False)
+    check_says_the_same(run_onnx(tmp_path / "c.onnx", features=features), learner, features)
+
+
+def test_a_whole_network_says_what_the_learner_says(tmp_path: Path) -> None:
+    images = DIGITS.train_images[:150].repeat(2, 1).repeat(2, 2).repeat(3, 3)
+    learner = fit(Pool(images, DIGITS.classes), ("lenet", {"width": 0.25}), {})
+    assert isinstance(learner.posterior, SPN)
+    assert set(learner.posterior.shares) == {"spn", "network"}
+    classifier = ImageClassifier.from_whole_network(
+        learner.network, learner.posterior, DIGITS.classes, "lenet@16"
+    )
+    check_says_the_same(classifier.predict(classifier.encoder.embed(images)), learner, images)
+    classifier.to_onnx(tmp_path / "c.onnx")
+    check_says_the_same(run_onnx(tmp_path / "c.onnx", pixels=images), learner, images)
+
+
+def check_says_the_same(said: Sequence[Any], learner: ActiveLearner, points: Any) -> None:
+    np.testing.assert_allclose(said[0], learner.predict_proba(points), atol=1e-5)
+    np.testing.assert_allclose(said[1], learner.assess(points).log_density, rtol=1e-4)
+
+
+def run_onnx(path: Path, **inputs: Any) -> Sequence[Any]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(["probabilities", "log_density"], inputs)
 
 
 def test_comes_back_from_its_file(
@@ -115,23 +163,16 @@ def test_the_module_needs_no_spinal(
     assert (backbone["name"], backbone["size"]) == ("pixels@8", 8)
 
 
-@pytest.mark.parametrize("images", [False, True], ids=["features", "pixels"])
-def test_onnx_says_the_same(tmp_path: Path, classifier: ImageClassifier, images: bool) -> None:
-    import onnxruntime
-
+def test_onnx_takes_pixels(tmp_path: Path, classifier: ImageClassifier) -> None:
     path = tmp_path / "c.onnx"
-    classifier.to_onnx(path, images=images)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    classifier.to_onnx(path)
     shown = DIGITS.test_images[:40]
-    features = encode(classifier.encoder, shown)
-    given = {"features": features}
-    if images:
-        given = {"pixels": np.stack([classifier.encoder.prepare(image) for image in shown])}
-    probabilities, log_density = session.run(["probabilities", "log_density"], given)
-    expected = classifier.predict(features)
+    pixels = np.stack([classifier.encoder.prepare(image) for image in shown])
+    probabilities, log_density = run_onnx(path, pixels=pixels)
+    expected = classifier.predict(encode(classifier.encoder, shown))
     np.testing.assert_allclose(probabilities, expected[0], atol=1e-4)
     np.testing.assert_allclose(log_density, expected[1], rtol=1e-4)
-    notes = session.get_modelmeta().custom_metadata_map
+    notes = onnxruntime.InferenceSession(path).get_modelmeta().custom_metadata_map
     assert notes["classes"].splitlines() == list(DIGITS.classes)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -142,8 +183,6 @@ class Small(torch.nn.Module):
 
 
 def test_an_export_that_differs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onnxruntime
-
     class Wrong(onnxruntime.InferenceSession):
         def run(self, *arguments):
             return [output + 0.01 for output in super().run(*arguments)]
@@ -161,15 +200,15 @@ def test_onnx_says_what_to_install(
         classifier.to_onnx(tmp_path / "c.onnx")
 
 
-def test_what_cannot_be_exported(encoder: ImageEncoder) -> None:
-    circuit = DGCSPN(n_features=128, n_classes=10)
+def test_what_cannot_be_exported() -> None:
+    encoder, posterior = load_encoder("pixels@8", device="cpu"), SPN()
     with pytest.raises(ExportError, match="one dense layer"):
         ImageClassifier.from_dense_network(
-            build_network("lenet", (8, 8, 1), 10), circuit, "ab", encoder
+            build_network("lenet", (8, 8, 1), 10), posterior, "ab", encoder
         )
     with pytest.raises(ExportError, match="10 classes on 100 features, but pixels@8 has 192"):
         ImageClassifier.from_dense_network(
-            build_network("dense", (100,), 10), circuit, DIGITS.classes, encoder
+            build_network("dense", (100,), 10), posterior, DIGITS.classes, encoder
         )
 
 

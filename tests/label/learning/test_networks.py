@@ -13,8 +13,6 @@ from PIL import Image
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from spinal.circuits import Recipe
-from spinal.circuits.training import FitSettings
 from spinal.commands.label import _introduce
 from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.trained import SCRATCH, SIZE
@@ -36,7 +34,6 @@ from spinal.label.store.networks import (
 from spinal.label.store.project import Project, ProjectSettings, open_project
 from spinal.label.web.security import Rules
 from spinal.label.web.server import Server
-from spinal.learner import ActiveLearner
 from spinal.networks import NetworkError, TrainSettings
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images
@@ -62,12 +59,6 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     quick = TrainSettings(min_steps=60, max_steps=60, learning_rate=3e-3)
     monkeypatch.setattr(rounds, "SCRATCH", quick)
     monkeypatch.setattr(rounds, "FINE_TUNED", quick)
-
-    def learner(*arguments: Any, **settings: Any) -> ActiveLearner:
-        recipe = Recipe(fit=FitSettings(steps=100))
-        return ActiveLearner(*arguments, **settings, posterior={"recipe": recipe})
-
-    monkeypatch.setattr(rounds, "ActiveLearner", learner)
     monkeypatch.setattr(worker, "QUIET", 0.0)
     (tmp_path / "own.py").write_text(OWN)
     make_images(tmp_path / "images", 40)
