@@ -1,4 +1,4 @@
-"""A circuit: leaves, layers of products and sums, one root for each class, a class prior."""
+"""A circuit: leaves, layers of products and sums, one root per class, a class prior."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spinal.circuits.leaves import Natural, NormalLeaves, wide
 from spinal.circuits.sums import Layer, log_sum
 from spinal.errors import StructureError
 
-#: Points evaluated at a time: enough to make little of the cost of a call, few enough for caches.
+#: Points per evaluation: enough to amortise the cost of calls, few enough for the CPU's caches.
 CHUNK = 384
 
 SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
@@ -29,8 +29,8 @@ SomeCircuit = TypeVar("SomeCircuit", bound="Circuit")
 def _warm_up_allocator() -> None:
     """Allocate a large block once, and free it.
 
-    glibc gives freed memory back to the system, and asks for it anew page by page, until it has
-    seen a large block come and go. That would cost a tenth of a training step and half of a
+    glibc returns freed memory to the system, and requests it again page by page, until a large
+    block has been allocated and freed once. That costs a tenth of a training step and half of a
     forward pass.
     """
     torch.empty(2**25 - 2**16, dtype=torch.uint8)
@@ -38,7 +38,7 @@ def _warm_up_allocator() -> None:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What depends on the parameters alone, computed once for all points of a call.
+    """Quantities that depend only on the parameters, computed once for all points of a call.
 
     Attributes:
         natural: `NormalLeaves.natural`.
@@ -54,16 +54,17 @@ class Evaluated:
 class Circuit(nn.Module):
     """A sum-product network over D real variables and a class: ``p(z, c) = p(c) p(z | c)``.
 
-    NaN in the input is a missing variable, and is integrated out: exactly, at no cost.
+    NaN in the input marks a missing variable, which is integrated out exactly, at no extra cost.
 
     Args:
         leaves: regions of variables.
-        layers: products and sums; the last one is the root, a dense sum for each class.
-        leaf_dropout: the rate at which `log_posterior` drops variables when it is asked for masks.
-            A dropped variable is a missing one.
+        layers: products and sums; the last layer holds the roots, one dense sum per class.
+        leaf_dropout: the default rate at which `log_posterior` drops variables under ``masks``. A
+            dropped variable is treated as missing.
 
     Raises:
-        StructureError: if the structure is not decomposable and complete, or leaves a variable out.
+        StructureError: if the structure is not decomposable and complete, or does not reach every
+            variable.
     """
 
     paths: Tensor
@@ -89,11 +90,11 @@ class Circuit(nn.Module):
         return self.leaves.n_features
 
     def config(self) -> dict[str, Any]:
-        """The arguments that build this structure anew (kept beside the weights by `save`)."""
+        """The constructor arguments of this structure, which `save` writes with the weights."""
         raise NotImplementedError
 
     def prove(self) -> None:
-        """Check, from the scopes up, that this is a probability model over all its variables.
+        """Check from the scopes, bottom up, that this is a density over all its variables.
 
         Raises:
             StructureError: if a product shares a variable between factors (not decomposable), a sum
@@ -142,7 +143,7 @@ class Circuit(nn.Module):
             z: ``[N, D]``; NaN is missing.
             masks: draw this many sets of dropped variables. Set k is the same for every point: one
                 sample of the model, as BALD and BatchBALD need it.
-            dropout: the rate for ``masks``; `leaf_dropout` unless given.
+            dropout: the rate for ``masks``; by default, `leaf_dropout`.
             generator: draws the masks.
 
         Returns:
@@ -157,7 +158,7 @@ class Circuit(nn.Module):
             )
         keep = draw_kept((masks, self.n_features), rate, generator).to(z.device)
         theta = self.evaluate()
-        samples = [self.class_values(z, kept[None], theta)[0] for kept in keep]
+        samples = [self.class_values(z, mask[None], theta)[0] for mask in keep]
         return torch.stack(samples, dim=1).log_softmax(2)
 
     def dropout_posterior(
@@ -174,8 +175,8 @@ class Circuit(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """``log p(z, c)`` in two parts, ``[N, C]`` and ``[N]``, to be added.
 
-        The second is common to all classes. It may be so large that the sum would no longer tell
-        the classes apart in float32; posteriors are made from the first part alone.
+        The second part is common to all classes. It may be so large that the sum in float32 would
+        lose the differences between classes; posteriors are computed from the first part alone.
         """
         if z.ndim != 2 or z.size(1) != self.n_features:
             raise StructureError(f"expected [N, {self.n_features}] features, got {list(z.shape)}")
@@ -189,8 +190,8 @@ class Circuit(nn.Module):
         if keep is not None:
             pieces = keep.expand(len(z), -1).split(CHUNK)
         parts = [
-            self._class_values(piece, kept, theta)
-            for piece, kept in zip(z.split(CHUNK), pieces, strict=False)
+            self._class_values(piece, mask, theta)
+            for piece, mask in zip(z.split(CHUNK), pieces, strict=False)
         ]
         by_class, common = zip(*parts, strict=True)
         return _finite(torch.cat(by_class), torch.cat(common))
@@ -209,11 +210,11 @@ class Circuit(nn.Module):
 
     @property
     def exact_logs(self) -> bool:
-        """Whether weights may vanish (no floor), so that the log domain is needed."""
+        """Whether weights may be 0 (no floor), so that evaluation is in the log domain."""
         return any(layer.sum.floor == 0 for layer in self.layers)
 
     def evaluate(self) -> Evaluated:
-        """Normalise the parameters, for use with several calls."""
+        """Normalise the parameters, to reuse in several calls."""
         return Evaluated(
             self.leaves.natural(),
             [layer.sum.mixtures() for layer in self.layers],
@@ -225,7 +226,7 @@ class Circuit(nn.Module):
 
         Args:
             log_p: the values of the leaves.
-            maximum: let every sum take its largest term (for the most probable explanation).
+            maximum: replace every sum by its largest term (for the most probable explanation).
         """
         values = [self.layers[0].product.combine(log_p, torch.add)]
         for below, layer in zip(self.layers, self.layers[1:], strict=False):
@@ -252,9 +253,9 @@ class Circuit(nn.Module):
         """Draw points exactly from the model, or from a conditional of it.
 
         Args:
-            n: how many.
-            given: ``[D]`` or ``[n, D]``; what is known. NaN entries are drawn.
-            classes: a class, or ``[n]`` of them; drawn as well if not given.
+            n: number of points.
+            given: ``[D]`` or ``[n, D]``, observed values; NaN entries are drawn.
+            classes: one class, or ``[n]`` classes; drawn as well if None.
             generator: draws the points.
             return_classes: also return the classes ``[n]``.
 
@@ -267,10 +268,10 @@ class Circuit(nn.Module):
         return queries.sample(self, z, classes, generator, return_classes)
 
     def mpe(self, z: Tensor, *, classes: int | Tensor | None = None) -> Tensor:
-        """Fill the NaN entries of ``z [N, D]`` with (nearly) the most probable ones.
+        """Fill the NaN entries of ``z [N, D]`` with approximately the most probable values.
 
-        Every sum takes its best child, up and then down the circuit: the best single component of
-        the mixture that the circuit is. Finding the mode of the mixture itself is NP-hard.
+        A circuit is a large mixture. This finds its best single component, by taking the best child
+        of every sum. Finding the mode of the mixture itself is NP-hard.
         """
         return queries.most_probable(self, z.to(self.prior_logits.dtype), classes)
 
@@ -279,13 +280,13 @@ class Circuit(nn.Module):
     def standardise(
         self, z: Tensor, weights: Tensor | None = None, *, common: bool = False
     ) -> None:
-        """Measure variables from their means, in their deviations; see `NormalLeaves`."""
+        """Standardise the variables; see `NormalLeaves.standardise`."""
         like = self.leaves.location
         weights = None if weights is None else weights.to(like)
         self.leaves.standardise(z.to(like), weights, common=common)
 
     def start_from_data(self, z: Tensor) -> None:
-        """Put the leaves where the data are, see `NormalLeaves.start_from_data`."""
+        """Initialise the leaves from data; see `NormalLeaves.start_from_data`."""
         self.leaves.start_from_data(z.to(self.leaves.location))
 
     def start_from_classes(
@@ -298,20 +299,19 @@ class Circuit(nn.Module):
         jitter: float = 0.3,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Begin as a simple classifier: a normal around the mean of each class.
+        """Initialise as a simple classifier: one normal around the mean of each class.
 
-        Channel j of every layer is made to speak for class ``j mod C``: its leaves start at the
-        mean of that class, and sums favour children that speak for the same class. With equal
-        scales that is a linear classifier, much like the softmax head that features come from;
-        training makes of it what the circuit can do beyond that. From a start at random, fits
-        with few labels end in very different places.
+        Channel j of every layer is assigned to class ``j mod C``: its leaves start at the mean of
+        that class, and sums favour children that are assigned to the same class. With equal scales
+        this is a linear classifier, much like the softmax head of a network; training refines it.
+        From random initialisations, fits with few labels end in very different solutions.
 
         Args:
             z: features ``[N, D]``; NaN is missing.
             y: classes ``[N]``.
             weights: how much each point counts.
-            strength: added to the logits of the children that sums favour.
-            jitter: standard deviation of the locations about the class means.
+            strength: added to the logits of the favoured children.
+            jitter: standard deviation of the locations around the class means.
             generator: of the jitter.
         """
         like = self.leaves.location
@@ -324,27 +324,27 @@ class Circuit(nn.Module):
 
     @torch.no_grad()
     def set_prior(self, probabilities: Tensor) -> None:
-        """Set the class prior ``[C]``; a class that never occurred keeps a little."""
+        """Set the class prior ``[C]``; a class of probability 0 gets a small positive one."""
         self.prior_logits.copy_(probabilities.clamp_min(1e-6).log())
 
     # Storage
 
     def to_plain_arrays(self) -> dict[str, Tensor]:
-        """What `log_prob` and `log_posterior` are computed from, for an export to elsewhere.
+        """The arrays from which `log_prob` and `log_posterior` are computed, for export.
 
         See `spinal.circuits.plain` for the formulas.
 
         Returns:
-            On the CPU, with A cells, K components, V variables of a cell:
+            Tensors on the CPU, with A cells, K components, V variables per cell:
 
-            - ``shift``, ``stretch``, ``square [D]``: ``u = (z - shift) / stretch``, and the
-              coefficients of ``u^2`` that all components share;
-            - ``slots [A, V]``: the variables of each cell, D where there are fewer;
+            - ``shift [D]`` and ``stretch [D]``, which standardise: ``u = (z - shift) / stretch``;
+            - ``square [D]``: the coefficients of ``u^2`` that all components share;
+            - ``slots [A, V]``: the variables of each cell, padded with D;
             - ``eta.0 [A, 1, K]``, ``eta.1 [A, V, K]`` and, if scales are learned, ``eta.2``: the
               coefficients of 1, ``u`` and ``u^2`` in the log-density of each component;
-            - ``children.i [A', J]``: the cells that each product of layer i multiplies, A where
-              there are fewer;
-            - ``weights.i [A', inputs, outputs]``: of the sums above them, which add up to 1;
+            - ``children.i [A', J]``: the cells that each product of layer i multiplies, padded
+              with A;
+            - ``weights.i [A', inputs, outputs]``: the normalised weights of the sums above them;
             - ``log_prior [C]``.
 
         Raises:
@@ -353,12 +353,12 @@ class Circuit(nn.Module):
         return plain.to_plain_arrays(self)
 
     def save(self, path: str | Path) -> None:
-        """Write weights and structure to one safetensors file: there whole, or not at all."""
+        """Write weights and structure to one safetensors file, atomically."""
         storage.save(self, Path(path))
 
     @classmethod
     def load(cls: type[SomeCircuit], path: str | Path) -> SomeCircuit:
-        """Read what `save` wrote. Nothing is unpickled; a foreign file is refused."""
+        """Read a circuit that `save` wrote. Nothing is unpickled; other files are refused."""
         circuit = storage.load(Path(path), Circuit.__subclasses__())
         if not isinstance(circuit, cls):
             raise StructureError(f"{path} holds a {type(circuit).__name__}, not a {cls.__name__}")
@@ -366,7 +366,7 @@ class Circuit(nn.Module):
 
 
 def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, or an error. Not while training, where every step would wait for the check."""
+    """Check that values are finite; not with gradients, where the check would slow every step."""
     if not torch.is_grad_enabled() and not bool(by_class.amax(1).isfinite().all()):
         raise StructureError("features are infinite, or too large for the circuit: scale them")
     return by_class, common
@@ -375,5 +375,5 @@ def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
 def draw_kept(
     shape: tuple[int, ...], dropout: float, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Booleans, True with probability ``1 - dropout``; drawn on the CPU, the same on any device."""
+    """Booleans, True with probability ``1 - dropout``; drawn on the CPU, for any device."""
     return torch.rand(shape, generator=generator) >= dropout

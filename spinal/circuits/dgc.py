@@ -17,9 +17,9 @@ from spinal.errors import StructureError
 class DGCSPN(Circuit):
     """A convolutional SPN with dilated products (van de Wolfshaar and Pronobis, 2020).
 
-    Products of 2 x 2 cells with stride 2, each followed by local sums, shrink the grid; then
-    products with dilation 1, 2, 4, ... let every cell speak of a wider patch, until the final
-    product covers all variables in each of its cells; one root for each class mixes those.
+    Products of 2 x 2 cells with stride 2, each followed by local sums, shrink the grid. Products
+    with dilation 1, 2, 4, ... then widen the scope of every cell, until each cell of the final
+    product covers all variables. One root per class mixes these cells.
 
     With the defaults this is the network of the paper: 547,850 parameters on 16 x 8 features and
     977,930 on 16 x 32, for 10 classes.
@@ -27,16 +27,20 @@ class DGCSPN(Circuit):
     Args:
         grid: height and width on which the features lie, row by row.
         n_classes: C, the number of classes.
-        n_features: D; without ``grid``, they are laid on the smallest grid that fits. With fewer
+        n_features: D. Without ``grid``, the features lie on the smallest grid that fits. With fewer
             features than cells, the last cells are empty.
         leaves: components of each leaf region.
         sums: channels of each sum layer.
-        strided: how many of them follow a product with stride 2 (the first is always one).
+        strided: how many of the sum layers follow a product with stride 2, at least 1.
         pad: enlarge a grid that cannot be built by empty cells, instead of refusing it.
-        scale, learn_scale, min_scale, location_spread: see `NormalLeaves`.
-        weight_spread, weight_floor: see `Sum`.
+        scale: see `NormalLeaves`.
+        learn_scale: see `NormalLeaves`.
+        min_scale: see `NormalLeaves`.
+        location_spread: see `NormalLeaves`.
+        weight_spread: see ``spread`` of `Sum`.
+        weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
-        seed: of the random start.
+        seed: of the random initialisation.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 r"""Closed-form dropout uncertainty: the first two moments of a circuit under dropout, in one pass.
 
-Random masks make every node's value random. Mean and variance are pushed up the circuit, the
-children of a node taken as independent (``p`` the drop rate, ``q = 1 - p``):
+Random masks make every node's value random. Mean and variance are propagated up the circuit, with
+the children of a node treated as independent (``p`` is the drop rate, ``q = 1 - p``):
 
 ====================== ====================== =============================================
 node                   mean                   variance
@@ -12,18 +12,18 @@ sum                    :math:`\sum w_i E_i`   :math:`\sum w_i^2 V_i`
 product                :math:`\prod E_i`      :math:`\prod (V_i + E_i^2) - \prod E_i^2`
 ====================== ====================== =============================================
 
-and the posterior :math:`A / B`, :math:`A = \pi_c S_c`, :math:`B = \sum_j \pi_j S_j`, by the delta
-method to second order. ``on="sums"`` drops the children of all sums but the roots (inverted
-dropout); ``on="leaves"`` drops leaves to the value 1, that is, marginalises them (measured
-against the mean leaf of the variable, see `NormalLeaves.log_moments`).
+The posterior :math:`A / B`, with :math:`A = \pi_c S_c` and :math:`B = \sum_j \pi_j S_j`, follows by
+the delta method to second order. ``on="sums"`` drops the children of all sums except the roots
+(inverted dropout). ``on="leaves"`` replaces leaves by 1, that is, marginalises them (relative to
+the mean leaf of the variable, see `NormalLeaves.log_moments`).
 
-**It is an approximation.** It is right where masks are independent for every edge, in a tree. Here
+**This is an approximation.** It is exact for a tree with independent masks on every edge. Here
 products share children, and a dropped variable is dropped in all its leaves at once, so nodes are
-correlated and the variance comes out too small: in trained circuits by two orders of magnitude and
-more, though points are ranked much as by sampling (rank correlations of 0.7 to 0.97 were seen). The
-delta method adds an error of its own where the denominator varies much, as it does with
-``on="sums"`` at rates above 0.1. `Circuit.log_posterior` with ``masks`` is the Monte-Carlo answer
-to check it against: take the variance as a score, not as a variance.
+correlated and the variance is underestimated: in trained circuits by two orders of magnitude and
+more, though points are ranked much as by sampling (rank correlations of 0.7 to 0.97 were measured).
+The delta method adds an error where the denominator varies much, as it does with ``on="sums"`` at
+rates above 0.1. Use the variance as a score, not as a variance; `Circuit.log_posterior` with
+``masks`` gives the Monte Carlo estimate.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def root_moments(spn: Circuit, z: Tensor, dropout: float, on: str) -> tuple[Tens
 
 
 def _posterior(a: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of ``a / sum(a)`` by the delta method, the classes independent."""
+    """Mean and variance of ``a / sum(a)`` by the delta method, for independent classes."""
     total, total_variance = a.sum(1, keepdim=True), variance.sum(1, keepdim=True)
     p = a / total
     mean = p + (total_variance * p - variance) / total**2

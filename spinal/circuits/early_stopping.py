@@ -1,4 +1,4 @@
-"""Early stopping: the weights at the lowest loss, and when to stop looking for a lower one."""
+"""Early stopping: the weights at the lowest loss, and when to stop training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Keeps the best weights of a module that is trained, and says when to stop.
+    """Keeps the best weights of a module in training, and decides when to stop.
 
     Args:
         patience: stop after so many checks without a lower loss; never, if None.
-        tolerance: by how much a loss must be lower to count.
+        tolerance: the minimum decrease of the loss that counts as lower.
 
     Attributes:
         best_step: the step of the lowest loss; None before the first check.
@@ -28,13 +28,13 @@ class EarlyStopping:
     def should_stop(
         self, loss: float, step: int, module: nn.Module, *, keep_weights: bool = True
     ) -> bool:
-        """Note the loss at a step; whether training should stop there.
+        """Record the loss at a step, and return whether training should stop.
 
         Args:
-            loss: at this step.
-            step: which.
-            module: what is trained.
-            keep_weights: copy the weights if the loss is the lowest, for `restore`.
+            loss: the loss at this step.
+            step: its number.
+            module: the module in training.
+            keep_weights: copy the weights for `restore` if the loss is the lowest so far.
         """
         if loss < self._lowest - self.tolerance:
             self._lowest, self._checks_since, self.best_step = loss, 0, step
@@ -45,6 +45,6 @@ class EarlyStopping:
         return self.patience is not None and self._checks_since >= self.patience
 
     def restore(self, module: nn.Module) -> None:
-        """Give the module the weights of the lowest loss, if they were kept."""
+        """Load the weights of the lowest loss into the module, if they were copied."""
         if self._weights is not None:
             module.load_state_dict(self._weights)

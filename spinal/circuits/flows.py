@@ -1,27 +1,27 @@
-r"""The values of the roots and their derivatives: up the circuit once, and down once.
+r"""The values of the roots and their derivatives, in one upward and one downward pass.
 
-Going up, the products and sums of a layer are
+In the upward pass, the products and sums of a layer are
 
 .. math::
     p_i = \prod_{j \in \text{children}} s_{ji}, \qquad t = \sum_i p_i, \qquad
     s_o = \sum_i w_{io}\, \hat p_i, \qquad \hat p_i = p_i / t ,
 
-in the linear domain: beyond the leaves, whose scale is the largest of a cell, no exponential or
-logarithm of a large array is taken. The scale ``t`` that the channels of a cell share is set aside;
+in the linear domain. Exponentials of a large array are needed only at the leaves, which are scaled
+by the maximum of a cell. The scale ``t``, which the channels of a cell share, is stored separately;
 the scales of all cells below a root are multiplied at the end, as logarithms in float64. Nothing
 underflows: weights have a floor that is part of the model, see `Sum`, so
 :math:`\epsilon / n \le s_o \le 1 / (1 - \epsilon)`, and a product of four such values is far above
-the smallest float32. What is lost to rounding is relative to numbers of one sign: nothing cancels.
+the smallest float32. All terms are positive, so nothing cancels and relative errors stay small.
 
-Going down, scales are a gauge: no root depends on the choice of ``t``, so they are constants to
-differentiation. A product passes the same flow :math:`f = \partial L / \partial \log p` to all its
-children; with :math:`\bar s` and :math:`\bar w` for the derivatives by sums and weights,
+In the downward pass, the scales are constants, because no root depends on the choice of ``t``. A
+product passes the same flow :math:`f = \partial L / \partial \log p` to all its children. With
+:math:`\bar s` and :math:`\bar w` for the derivatives with respect to sums and weights,
 
 .. math::
     \bar s_j = \Big(\sum_{\text{products of } j} f\Big) / s_j, \qquad
     \bar w = \hat p^\top \bar s, \qquad f = (\bar s\, w^\top) \odot \hat p .
 
-The flow that arrives at the leaves is the derivative by their log-densities.
+The flow that arrives at the leaves is the derivative with respect to their log-densities.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def root_values(
 
     Returns:
         ``[N, C]``, and the scale ``[N]`` (in float64, without derivative) that is common to all
-        classes. For points far from all data it runs to -1e8 and more, where float32 could no
-        longer tell one class from another.
+        classes. Far from all data it can be below -1e8, where float32 would lose the differences
+        between classes.
     """
     by_class, common = _RootValues.apply(log_p, list(layers), paths, *mixtures)
     return by_class, common
@@ -72,13 +72,13 @@ def paths_to_roots(layers: Sequence[Layer]) -> Tensor:
 
 
 class _RootValues(torch.autograd.Function):
-    """All layers with their backward pass by hand; see above."""
+    """All layers, with the backward pass derived above."""
 
     @staticmethod
     def forward(
         ctx: Any, log_p: Tensor, layers: list[Layer], paths: Tensor, *mixtures: Tensor
     ) -> tuple[Tensor, Tensor]:
-        # The scales of all cells in one piece, [cells, N]; `t` are views of it, [cells, N, 1].
+        # The scales of all cells in one tensor, [cells, N]; `t` are views of it, [cells, N, 1].
         sizes = [log_p.size(0) * log_p.size(1), *(w.size(0) for w in mixtures)]
         scales = log_p.new_empty(sum(sizes), log_p.size(2))
         log_t, *t_of_layers = (part.unsqueeze(-1) for part in scales.split(sizes))
@@ -91,7 +91,7 @@ class _RootValues(torch.autograd.Function):
             p = layer.product.combine(s, torch.mul).flatten(0, 1)
             if layer.product.is_identity:
                 t.fill_(1)
-            else:  # a sum, as a matrix times ones: several times as fast for few channels
+            else:  # a sum as a matrix product with ones: several times as fast for few channels
                 torch.mv(p.view(-1, p.size(-1)), p.new_ones(p.size(-1)), out=t.view(-1))
             if layer is layers[-1]:
                 # The roots add cells up: what is below is brought to one scale for all cells.

@@ -28,21 +28,22 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 def wide(x: Tensor) -> torch.dtype:
-    """The type for sums of many logarithms: float64, where the device has it."""
+    """The type for sums of many logarithms: float64, if the device supports it."""
     return x.dtype if x.device.type == "mps" else torch.float64
 
 
 class Natural(NamedTuple):
-    r"""Natural parameters, arranged so that float32 keeps its digits.
+    r"""Natural parameters, arranged for accuracy in float32.
 
     Attributes:
         eta: the coefficients of :math:`z`, of 1 and, if scales are learned, of :math:`z^2` in
             each component, ``[A B, V, K]`` each.
-        centre: ``[D]``, the mean location of each variable, from which ``z`` is measured: far from
-            0, :math:`z^2` and :math:`\mu^2` would cancel and leave only rounding.
-        common: ``[D]``, a coefficient of :math:`z^2` that was taken out of all components of a
-            variable. It multiplies every node over all variables by the same factor, so it is
-            added once, at the top; far from the data it is by far the largest term.
+        centre: ``[D]``, the mean location of each variable, which is subtracted from ``z``. Without
+            it, :math:`z^2` and :math:`\mu^2` would cancel far from 0 and leave only rounding
+            errors.
+        common: ``[D]``, the coefficient of :math:`z^2` that all components of a variable share. It
+            multiplies every node over all variables by the same factor, so it is added once, at the
+            root; far from the data it is by far the largest term.
     """
 
     eta: list[Tensor]
@@ -55,13 +56,14 @@ class NormalLeaves(nn.Module):
 
     Args:
         variables: ``[A, B, V]`` the variables of each region; -1 where a region has fewer than V.
-        n_features: how many variables there are; those in no region are an error.
-        components: K, the components of every region.
-        scale: standard deviation of each leaf (at the start, if it is learned).
+        n_features: number of variables; each must be in a region.
+        components: K, the number of components of every region.
+        scale: standard deviation of each leaf (its initial value, if it is learned).
         learn_scale: train the standard deviations too.
-        min_scale: floor under learned standard deviations; without one, a normal that sits on a
-            single point grows without bound.
-        location_spread: standard deviation of the random locations at the start.
+        min_scale: lower bound of learned standard deviations; without one, the density of a normal
+            at a single point grows without bound.
+        location_spread: standard deviation of the random initial locations.
+        generator: draws the initial locations.
     """
 
     variables: Tensor
@@ -94,7 +96,7 @@ class NormalLeaves(nn.Module):
         self.learn_scale = learn_scale
         flat = variables.flatten()
         slots = (flat >= 0).nonzero().flatten()
-        # A slot is one variable in one region: it has K locations of its own.
+        # A slot is one variable in one region, with K locations.
         self.register_buffer("variables", variables, persistent=False)
         self.register_buffer("_slots", slots, persistent=False)
         self.register_buffer("_owner", flat[slots], persistent=False)
@@ -168,7 +170,7 @@ class NormalLeaves(nn.Module):
         Args:
             z: ``[N, D]``; NaN is missing.
             keep: ``[N, D]`` or ``[1, D]`` booleans; False marks more variables as missing.
-            natural: `natural` of now, if it is at hand.
+            natural: the current value of `natural`, if it is already computed.
 
         Returns:
             ``[A, B, N, K]``, and a part ``[N]`` that is common to every node over all variables.
@@ -176,7 +178,7 @@ class NormalLeaves(nn.Module):
         natural = self.natural() if natural is None else natural
         z = (z - self.shift) / self.stretch - natural.centre
         linear, constant, *square = natural.eta
-        # A sum tells whether anything is missing several times as fast as a look at each number.
+        # A sum shows whether anything is missing, several times as fast as isnan on each number.
         if keep is None and z.device.type == "cpu" and bool(z.sum().isfinite()):
             at_centre = constant.sum(1, keepdim=True)
         else:
@@ -193,7 +195,7 @@ class NormalLeaves(nn.Module):
         return log_p.unflatten(0, self.cells), common
 
     def peak_log_density(self, z: Tensor) -> Tensor:
-        """The first part of `forward`, with every missing variable at its most likely value."""
+        """The first part of `forward`, with every missing variable at the mode of its leaf."""
         peak = -self.scale().log() - _HALF_LOG_TWO_PI - self.stretch.log()[self._owner, None]
         missing = z.isnan()[:, self._owner].to(peak.dtype)
         at_peak = torch.bmm(self._by_region(missing, 1).transpose(0, 1), self._by_region(peak, 0))
@@ -202,10 +204,10 @@ class NormalLeaves(nn.Module):
     def log_moments(self, z: Tensor, dropout: float) -> tuple[Tensor, Tensor]:
         """Logarithms of the mean and the mean square of every component, ``[A, B, N, K]`` float64.
 
-        Each leaf is on its own replaced by 1 with probability ``dropout``, and otherwise measured
-        against the mean of all leaves of its variable. A variable counts once in every term of a
-        root, so that this divides all classes alike; without it, what a drop does to all of them
-        would look like uncertainty between them.
+        Each leaf is independently replaced by 1 with probability ``dropout``, and otherwise divided
+        by the mean of all leaves of its variable. Every term of a root contains a variable once, so
+        this divides all classes by the same factor. Without it, the effect of a drop that is common
+        to all classes would look like uncertainty between them.
         """
         u = ((z - self.shift) / self.stretch).double()[:, self._owner].T.unsqueeze(-1)
         mean, scale = self.location[:, None].double(), self.scale()[:, None].double()
@@ -219,19 +221,22 @@ class NormalLeaves(nn.Module):
         region = self._slots // self.variables.size(2)
         total = leaf.new_zeros(self.cells[0] * self.cells[1], *leaf.shape[1:])
         first, second = (
-            total.index_add(0, region, torch.logaddexp(log_dropped, math.log1p(-dropout) + kept))
-            for kept in (leaf, 2 * leaf)
+            total.index_add(
+                0, region, torch.logaddexp(log_dropped, math.log1p(-dropout) + log_leaf)
+            )
+            for log_leaf in (leaf, 2 * leaf)
         )
         return first.unflatten(0, self.cells), second.unflatten(0, self.cells)
 
     def fill(self, z: Tensor, component: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Complete ``z`` from the component that each region was given.
+        """Fill missing entries of ``z`` from the chosen component of each region.
 
         Args:
-            z: ``[N, D]``; what is NaN is filled.
-            component: ``[A, B, N]``, -1 where a region has no say. Every variable must belong to
-                exactly one region that has, for every point.
-            noise: ``[N, D]`` standard normal, to draw from the leaves; without, their modes.
+            z: ``[N, D]``; NaN entries are filled.
+            component: ``[A, B, N]``, -1 where a region is not used. For every point, every variable
+                must belong to exactly one region that is used.
+            noise: ``[N, D]`` standard normal, to draw from the leaves; if None, their modes are
+                filled in.
         """
         chosen = component.flatten(0, 1)[self._slots // self.variables.size(2)]  # [slots, N]
         index = chosen.clamp_min(0)
@@ -247,7 +252,7 @@ class NormalLeaves(nn.Module):
         return self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
 
     def _by_region(self, values: Tensor, dim: int) -> Tensor:
-        """Turn dimension ``dim`` from slots into ``A B, V``; 0 where a region has fewer."""
+        """Turn dimension ``dim`` from slots into ``A B, V``, padded with 0."""
         a, b, width = self.variables.shape
         if len(self._slots) < a * b * width:
             shape = list(values.shape)
@@ -257,10 +262,13 @@ class NormalLeaves(nn.Module):
 
     @torch.no_grad()
     def blend(self, statistics: Sequence[Tensor], step: float) -> None:
-        """Move towards the EM estimate, given expected statistics.
+        """Move towards the EM estimate.
 
-        They are the derivatives of the log-likelihood by the natural parameters: per leaf the sums
-        of ``z``, 1 and ``z^2`` over the points, each by its responsibility.
+        Args:
+            statistics: the derivatives of the log-likelihood with respect to the natural
+                parameters. For each leaf, these are the sums of ``z``, 1 and ``z^2`` over the
+                points, weighted by responsibility.
+            step: 0 stays, 1 moves all the way.
         """
         total, count, *square = (s.flatten(0, 1)[self._slots] for s in statistics)
         centre = self.natural().centre[self._owner, None]
@@ -269,7 +277,7 @@ class NormalLeaves(nn.Module):
         mean = total / count
         move = torch.where(used, mean + centre - self.location, 0)
         if self.learn_scale:
-            # About the location that the step leads to, so that the likelihood cannot fall.
+            # Around the new location, so that the likelihood cannot decrease.
             away = mean - (self.location + step * move - centre)
             variance = (square[0] / count - mean**2).clamp_min(0) + away**2
             target = torch.where(used, variance, self.scale() ** 2).sqrt()
@@ -286,18 +294,18 @@ class NormalLeaves(nn.Module):
         common: bool = False,
         min_stretch: float = 1e-3,
     ) -> None:
-        """Measure variables from their means in ``z [N, D]``, in units of their deviations.
+        """Standardise variables by their means and standard deviations in ``z [N, D]``.
 
-        Densities stay those of the original variables.
+        Densities remain those of the original variables.
 
         Args:
-            z: NaN is left out.
-            weights: how much each point counts, ``[N]``.
-            common: one unit for all, the root mean square of the deviations: for variables that
-                are comparable, such as the features of a network, of which those that vary more
-                also mean more. Otherwise each has its own.
-            min_stretch: the deviation of a variable that hardly varies (a dead ReLU unit) is taken
-                as at least this part of the median one, so that it is not blown up.
+            z: features; NaN is ignored.
+            weights: weight of each point, ``[N]``.
+            common: use one standard deviation for all variables, the root mean square of theirs.
+                This suits comparable variables, such as the features of a network, where those that
+                vary more also matter more. Otherwise each variable has its own.
+            min_stretch: lower bound of a standard deviation, as a fraction of the median one, so
+                that a nearly constant variable (a dead ReLU unit) is not magnified.
         """
         seen = ~z.isnan()
         share = seen.to(z.dtype) if weights is None else seen * weights[:, None]
@@ -321,7 +329,7 @@ class NormalLeaves(nn.Module):
         jitter: float,
         generator: torch.Generator | None,
     ) -> None:
-        """Locations near the class means, component k at class ``k mod n_classes``.
+        """Initialise locations near the class means, component k at class ``k mod n_classes``.
 
         Where a class (or a variable of it) was never seen, at the mean of all.
         """
@@ -337,9 +345,10 @@ class NormalLeaves(nn.Module):
 
     @torch.no_grad()
     def start_from_data(self, z: Tensor) -> None:
-        """Locations from the data: sort each variable, cut it into K equal parts, take the means.
+        """Initialise the K locations of each variable by the means of K equal parts of its values.
 
-        With fewer points than components, parts share a point and count it by its share.
+        The values are sorted first. With fewer points than components, parts share a point, each
+        with a fraction of its weight.
         """
         u = (z - self.shift) / self.stretch
         edges = torch.linspace(0, 1, self.components + 1, dtype=torch.float64, device=z.device)

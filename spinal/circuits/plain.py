@@ -1,7 +1,7 @@
-r"""A circuit as a few arrays, from which plain matrix operations compute what it says.
+r"""A trained circuit as a few arrays, to be evaluated by plain matrix operations.
 
-What uses a trained circuit elsewhere, such as an ONNX file, needs neither its classes nor its
-training. With A cells, K components and V variables of a cell, a point :math:`z` goes through
+An export, such as an ONNX file, then needs none of the Python classes here. With A cells, K
+components and V variables per cell, a point :math:`z` is mapped to
 
 .. math::
     u = (z - \mathrm{shift}) / \mathrm{stretch}, \qquad
@@ -58,6 +58,6 @@ def to_plain_arrays(circuit: Circuit) -> dict[str, Tensor]:
 
 
 def _indices(multiplied: Tensor) -> Tensor:
-    """``[A', A]`` booleans as indices ``[A', J]``, filled up with A."""
+    """``[A', A]`` booleans as indices ``[A', J]``, padded with A."""
     rows = [row.nonzero().flatten() for row in multiplied]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=multiplied.size(1))

@@ -1,8 +1,8 @@
 """Product nodes: depthwise products of neighbouring cells on a two-axis grid.
 
-A layer of a circuit holds its nodes on a grid of cells, every cell with ``C`` channels; all nodes
-of a cell have the same scope (the set of variables they speak of). A product multiplies channel
-``c`` of some cells with channel ``c`` of others: of two cells along an axis, or of 2 x 2 cells.
+A layer of a circuit has its nodes on a grid of cells, with ``C`` channels per cell. All nodes of a
+cell have the same scope (the set of variables that they depend on). A product multiplies channel
+``c`` of two cells along an axis, or of 2 x 2 cells.
 
 ========== ======================= ============================ ==========
 kind       output ``i`` multiplies  that is                      ``n`` ->
@@ -13,9 +13,10 @@ kind       output ``i`` multiplies  that is                      ``n`` ->
 ========== ======================= ============================ ==========
 
 A cell outside the grid is padding: it has no variables and the value 1. Along an axis, outputs
-fall into at most two groups that have their cells at fixed distances (in ``full``, those with one
-cell and those with two), and products are computed block by block of such groups: every cell is
-read and written once, padding is never made, and calls are few, which is what small layers cost.
+fall into at most two groups whose cells have fixed distances (in ``full``, outputs with one cell
+and outputs with two). Products are computed in blocks of such groups: every cell is read and
+written once, padding is never allocated, and there are few calls, which dominate the cost of small
+layers.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from spinal.errors import StructureError
 Combine: TypeAlias = Callable[..., Tensor]
 #: Places on an axis, evenly spaced in one dimension or several: sizes, strides, the first place.
 Places: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
-#: Where results of an axis go, and the places, as many, that they come from.
+#: The places of results on an axis, and the places of their factors.
 Group: TypeAlias = tuple[Places, tuple[Places, ...]]
-#: A block of a contiguous tensor, as `Tensor.as_strided` wants it: size, strides, offset.
+#: A block of a contiguous tensor, as in `Tensor.as_strided`: size, strides, offset.
 Window: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
@@ -73,7 +74,7 @@ class Pairs:
             return [(_range(n // 2), (_range(n // 2, step=2), _range(n // 2, step=2, start=1)))]
         both = _range(n - d), _range(n - d, start=d)
         if self.kind == "full":
-            # d at the one end and d at the other: both ends at once.
+            # d at one end and d at the other: both ends at once.
             ends = ((2, d), (n, 1), 0), (((2, d), (n - d, 1), 0),)
             return [ends, (_range(n - d, start=d), both)]
         rest = _range(2 * d - n, start=n - d)
@@ -124,8 +125,8 @@ class Product(nn.Module):
     def spread(self, y: Tensor, cells: tuple[int, int], function: Combine) -> Tensor:
         """The transpose of `combine`: ``y [A', B', ...] -> [A, B, ...]`` with ``cells = (A, B)``.
 
-        What a product holds goes to all its cells. A cell of several products receives
-        ``function`` of them: ``add`` for gradients, ``maximum`` for the top-down pass of a query.
+        The value of a product goes to all its cells. A cell of several products gets ``function``
+        of their values: ``add`` for gradients, ``maximum`` for the top-down pass of a query.
         """
         if self.is_identity:
             return y
@@ -145,8 +146,8 @@ class Product(nn.Module):
         """The scopes ``[A', B', D]`` of the products, from those of their children.
 
         Raises:
-            StructureError: if a product would multiply two nodes that share a variable: the proof
-                that the layer is decomposable.
+            StructureError: if a product would multiply two nodes that share a variable. If not, the
+                layer is decomposable.
         """
         return self.combine(children, _disjoint_union)
 
@@ -155,14 +156,14 @@ class Product(nn.Module):
 
 
 class _Blocks(NamedTuple):
-    """The shape of a result, and for each block of it those that it is made from."""
+    """The shape of a result, and for each of its blocks the blocks that it is computed from."""
 
     shape: tuple[int, ...]
     blocks: list[tuple[Window, list[Window]]]
 
 
-# Where the blocks lie depends on shapes alone. Working it out, and slicing along two axes, would
-# take longer than the arithmetic of a small layer.
+# The positions of blocks depend only on shapes, so they are cached: computing them, and slicing
+# along two axes, would take longer than the arithmetic of a small layer.
 @functools.lru_cache(maxsize=512)
 def _blocks_up(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
     """The blocks of products of ``[A, B, ...]``, a tensor of this shape."""
@@ -173,7 +174,7 @@ def _blocks_up(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> 
 
 @functools.lru_cache(maxsize=512)
 def _blocks_down(rows: Pairs | None, columns: Pairs | None, shape: torch.Size) -> _Blocks:
-    """The blocks that products give back to their cells, a tensor of this shape."""
+    """The blocks that products pass back to their cells, a tensor of this shape."""
     groups = [_as_it_is(n) if p is None else p.down(n) for p, n in _axes(rows, columns, shape)]
     grid = [n if p is None else p.size(n) for p, n in _axes(rows, columns, shape)]
     return _find_blocks((*grid, *shape[2:]), shape, groups)
@@ -196,7 +197,7 @@ def _find_blocks(
         within = torch.empty(tuple(shape), device="meta").stride()
         size = (*row[0], *column[0], *shape[2:])
         down, right = (
-            [step * within[axis] for step in each[1]] for axis, each in enumerate((row, column))
+            [step * within[axis] for step in places[1]] for axis, places in enumerate((row, column))
         )
         return size, (*down, *right, *within[2:]), row[2] * within[0] + column[2] * within[1]
 
@@ -210,7 +211,7 @@ def _find_blocks(
 
 
 def _join(x: Tensor, blocks: _Blocks, function: Combine, divisor: Tensor | None = None) -> Tensor:
-    """``function`` of blocks of ``x``, block by block of the result; over ``divisor``, if given."""
+    """``function`` of blocks of ``x``, for each block of the result; divided by ``divisor``."""
     out = x.new_empty(blocks.shape)
     x = x.contiguous()
     start = x.storage_offset()

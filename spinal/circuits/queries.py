@@ -1,8 +1,8 @@
-"""Sampling and the most probable explanation: up the circuit once, and down once.
+"""Sampling and the most probable explanation, in one upward and one downward pass.
 
-Going down, a root hands each point to one of its products, a product to all its children, a sum to
-one child: an induced tree that reaches every variable exactly once. The state of a layer is the
-node that was chosen in every cell, ``[A, B, N]``, -1 in the cells that the tree does not visit.
+In the downward pass, a root or a sum selects one child for each point, and a product selects all
+its children. The result is an induced tree that reaches every variable exactly once. The state of a
+layer is the selected node of every cell, ``[A, B, N]``, -1 in cells outside the tree.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def sample(
     generator: torch.Generator | None,
     return_classes: bool,
 ) -> Any:
-    """Draw the NaN entries of ``z`` from ``p(missing | seen, class)``; see `Circuit.sample`."""
+    """Draw the NaN entries of ``z`` from ``p(missing | observed, class)``; see `Circuit.sample`."""
     device = z.device
 
     def noise(like: Tensor) -> Tensor:
-        # Gumbel noise turns argmax into a draw. Drawn on the CPU: the same for any device.
+        # Gumbel noise turns argmax into a draw. It is drawn on the CPU, for any device.
         uniform = torch.rand(like.shape, generator=generator, dtype=like.dtype)
         return -(-uniform.clamp_min(torch.finfo(like.dtype).tiny).log()).log().to(device)
 

@@ -1,4 +1,4 @@
-"""Random SPNs: for features that lie on no grid."""
+"""Random SPNs, for features without a grid."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from spinal.errors import StructureError
 class RandomSPN(Circuit):
     """A random tensorised SPN (RAT-SPN, Peharz et al., 2019), with depthwise products.
 
-    Each repetition splits the variables at random into two halves, those again, and so on; regions
-    at the bottom hold factorised normals. A region is the product of its two halves, channel by
-    channel, and sums mix the channels; the roots mix the repetitions.
+    Each repetition splits the variables recursively into random halves. Regions at the bottom hold
+    factorised normals. A region is the product of its two halves, channel by channel, and sums mix
+    the channels. The roots mix the repetitions.
 
     Args:
         n_features: D, the number of variables.
         n_classes: C, the number of classes.
-        depth: how often the variables are split: ``2^depth`` leaf regions in each repetition.
-            At most ``log2 D``.
-        repetitions: independent random splits.
+        depth: number of recursive splits, at most ``log2 D``; a repetition has ``2^depth`` leaf
+            regions.
+        repetitions: number of independent random splits.
         leaves: components of each leaf region.
         sums: channels of every sum layer.
-        scale, learn_scale, min_scale, location_spread: see `NormalLeaves`.
-        weight_spread, weight_floor: see `Sum`.
+        scale: see `NormalLeaves`.
+        learn_scale: see `NormalLeaves`.
+        min_scale: see `NormalLeaves`.
+        location_spread: see `NormalLeaves`.
+        weight_spread: see ``spread`` of `Sum`.
+        weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
-        seed: of the splits and of the random start.
+        seed: of the splits and of the random initialisation.
     """
 
     def __init__(
@@ -86,9 +90,9 @@ class RandomSPN(Circuit):
 
 
 def _cut(order: torch.Tensor, parts: int) -> torch.Tensor:
-    """Cut a permutation into nearly equal parts ``[parts, V]``, the shorter ones ending in -1.
+    """Cut a permutation into nearly equal parts ``[parts, V]``, padded with -1.
 
-    Cutting a random order is splitting it at random into halves, and those again.
+    For a random permutation, this is the same as splitting it recursively into random halves.
     """
     rows = order.tensor_split(parts)
     return torch.stack(

@@ -1,4 +1,4 @@
-"""From features and labels to a trained circuit, by a recipe that can be named and changed."""
+"""From features and labels to a trained circuit, with all settings in one `Recipe`."""
 
 from __future__ import annotations
 
@@ -18,27 +18,30 @@ from spinal.errors import SpinalError
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a circuit is built, started and fitted. ``results/spn-recipe`` shows how it was found.
+    """How a circuit is built, initialised and fitted; ``results/spn-recipe`` explains the defaults.
 
     Attributes:
-        structure: ``dgc``, or ``random`` for features without an order; ``auto`` is ``dgc`` as far
-            as its grids reach.
+        structure: ``dgc``, ``random`` for features without an order, or ``auto``: ``dgc`` if there
+            is a grid for so many features, else ``random``.
         leaves: components of each leaf region.
         sums: channels of the sum layers of a `DGCSPN`.
-        depth, repetitions: of a `RandomSPN`, whose sums have ``sums[0]`` channels.
-        scale, learn_scale, min_scale: of the leaves, see `NormalLeaves`.
-        units: ``common``, one for all variables, or ``each`` its own; see
-            `NormalLeaves.standardise`.
+        depth: of a `RandomSPN`, whose sums have ``sums[0]`` channels.
+        repetitions: of a `RandomSPN`.
+        scale: of the leaves, see `NormalLeaves`.
+        learn_scale: of the leaves, see `NormalLeaves`.
+        min_scale: of the leaves, see `NormalLeaves`.
+        units: ``common`` for one standard deviation of all variables, ``each`` for one per
+            variable; see `NormalLeaves.standardise`.
         start: ``classes`` (see `Circuit.start_from_classes`), ``data`` (leaves at the means of
             equal parts of each variable) or ``random``.
-        location_spread, weight_spread: of what is random in it.
-        balance: points count in proportion to ``n^-balance``, n the points of their class. Which
-            labels there are says little of how frequent the classes are where they were chosen to
-            be asked, or are few; 1 lets all classes count alike, 0 takes them as they come. More
-            than 1 makes up for the network, whose features favour the frequent ones already.
-        leaf_dropout: rate at which `Circuit.log_posterior` drops variables when it is asked for
-            masks.
-        fit: how it is fitted.
+        location_spread: standard deviation of random initial locations.
+        weight_spread: standard deviation of the initial logits of sum weights.
+        balance: a point has weight ``n^-balance``, where n is the number of points of its class. 0
+            weights all points equally, 1 all classes. The frequencies of classes among few or
+            selected labels say little about their true frequencies. Values above 1 compensate for
+            the features of the network, which already favour frequent classes.
+        leaf_dropout: default rate at which `Circuit.log_posterior` drops variables under ``masks``.
+        fit: settings of the fit.
     """
 
     structure: Literal["auto", "dgc", "random"] = "auto"
@@ -78,7 +81,7 @@ class Recipe:
     def build(
         self, n_features: int, n_classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
     ) -> Circuit:
-        """A circuit at its random start; on ``grid``, if it is given and the structure has one."""
+        """A randomly initialised circuit; on ``grid``, if it is given and the structure has one."""
         shared: dict[str, Any] = {
             "leaves": self.leaves, "scale": self.scale, "learn_scale": self.learn_scale,
             "min_scale": self.min_scale, "location_spread": self.location_spread,
@@ -98,8 +101,8 @@ class Recipe:
         )  # fmt: skip
 
 
-#: What the paper states: five sum layers, Adam at 0.08 for 650 epochs, cross-entropy alone. It
-#: used a leaf dropout of 0.3, and of 0.05 on MNIST.
+#: The paper's settings: five sum layers, Adam at 0.08 for 650 epochs, cross-entropy alone. It used
+#: a leaf dropout of 0.3, and of 0.05 on MNIST.
 PAPER = Recipe(
     structure="dgc",
     sums=(16, 32, 32, 64, 64),
@@ -135,11 +138,11 @@ def train_circuit(
         z: features ``[N, D]``; NaN is missing.
         y: classes ``[N]``, from 0 to ``n_classes - 1``.
         n_classes: C, the number of classes.
-        recipe: the default one, if not given.
-        grid: on which the features lie, for a `DGCSPN`.
-        weights: how much each point counts, ``[N]``.
+        recipe: all settings; by default, ``Recipe()``.
+        grid: (H, W) of the features, for a `DGCSPN`.
+        weights: weight of each point, ``[N]``.
         validation: features and classes for early stopping, see `fit`.
-        seed: of the start, the batches and the dropped variables.
+        seed: of the initialisation, the batches and the dropped variables.
         dtype: of the parameters.
         on_step: called with the step, the number of steps and the loss.
     """

@@ -16,7 +16,7 @@ FORMAT = "spinal.circuit/2"
 
 
 def save(circuit: Circuit, path: Path) -> None:
-    """Write a circuit; a crash leaves the old file or the new one."""
+    """Write a circuit to a file, atomically."""
     structure = {"class": type(circuit).__name__, "arguments": circuit.config()}
     write_tensors(path, circuit.state_dict(), FORMAT, structure)
 
@@ -26,10 +26,10 @@ def load(path: Path, structures: Iterable[type[Circuit]]) -> Circuit:
 
     Args:
         path: the file.
-        structures: what it may hold.
+        structures: the classes that it may hold.
 
     Raises:
-        FileFormatError: if the file is not one that `save` wrote, or was damaged.
+        FileFormatError: if the file was not written by `save` or is damaged.
     """
     structure, tensors = read_tensors(path, FORMAT)
     by_name: dict[str, Callable[..., Circuit]] = {kind.__name__: kind for kind in structures}

@@ -16,23 +16,25 @@ from torch import Tensor, nn
 from spinal.circuits.products import Product
 from spinal.errors import StructureError
 
-#: Share of each sum that is spread evenly over its children. Small enough not to be felt, large
+#: Share of each sum that is spread evenly over its children. Small enough to be negligible, large
 #: enough for float32: a product of four sums over 64 channels is at least (1e-6 / 64)^4 = 6e-32.
 WEIGHT_FLOOR = 1e-6
 
 
 class Sum(nn.Module):
-    """Weighted sums over the channels of a cell, each cell with weights of its own.
+    """Weighted sums over the channels of a cell, with separate weights for each cell.
 
     Args:
         cells: the grid ``(A, B)``.
-        inputs, outputs: channels below and above.
+        inputs: number of channels below.
+        outputs: number of channels above.
         over_cells: sum over the cells as well, with one distribution over all ``A B C`` inputs
             (dense: the root of each class); otherwise one distribution for each cell (local).
-        floor: the smallest share of the weight that goes to all children evenly. With 0, weights
-            may vanish, and the circuit is evaluated in the log domain: exact, and much slower.
-        spread: standard deviation of the logits at the start. It breaks the symmetry between
-            channels; near 0, training stays close to where all channels are the same.
+        floor: the share of the weight that is spread evenly over all children. With 0, weights may
+            be 0, and the circuit is evaluated in the log domain, which is exact but much slower.
+        spread: standard deviation of the initial logits. It breaks the symmetry between channels;
+            near 0, training stays close to a solution with identical channels.
+        generator: draws the initial logits.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Sum(nn.Module):
         self.cells, self.inputs, self.outputs = cells, inputs, outputs
         self.over_cells, self.floor = over_cells, floor
         self._scaled_floor = floor / self.fan_in / (1 - floor)
-        # Inputs last: softmax is several times faster over memory in one piece.
+        # Inputs last: softmax is several times faster over contiguous memory.
         n = cells[0] * cells[1]
         shape = (outputs, n, inputs) if over_cells else (n, outputs, inputs)
         self.logits = nn.Parameter(spread * torch.randn(shape, generator=generator))
@@ -67,11 +69,11 @@ class Sum(nn.Module):
         return (1 - self.floor) * self.mixtures().transpose(1, 2)
 
     def mixtures(self) -> Tensor:
-        """`weights` over ``1 - floor``, softmax plus a constant: ``[A B, outputs, inputs]``.
+        """`weights` divided by ``1 - floor``, softmax plus a constant: ``[A B, outputs, inputs]``.
 
-        As they lie in memory. A factor for the whole layer costs nothing when it goes into the
-        scale of its sums; on the weights it would be another pass over all of them, and one over
-        their derivatives.
+        The layout is that in memory. The factor ``1 - floor`` of the layer is applied to the scale
+        of its sums, at no cost; multiplying the weights would take another pass over all of them
+        and their derivatives.
         """
         w = self._softmax(torch.softmax)
         return w + self._scaled_floor if self.floor else w
@@ -116,18 +118,23 @@ class Sum(nn.Module):
 
     @torch.no_grad()
     def favour_same_class(self, n_classes: int, strength: float) -> None:
-        """Give more weight to children of the same class; channel j is of ``j mod n_classes``."""
+        """Give more weight to children of the same class; channel j has ``j mod n_classes``."""
         below = torch.arange(self.inputs, device=self.logits.device) % n_classes
         above = torch.arange(self.outputs, device=self.logits.device) % n_classes
         self._by_cell(self.logits).add_(strength * (above[:, None] == below))
 
     @torch.no_grad()
     def blend(self, mixtures: Tensor, derivative: Tensor, step: float) -> None:
-        r"""Move towards the EM estimate, given the derivative of the log-likelihood by them.
+        r"""Move towards the EM estimate.
 
-        The floor is a component of its own, which takes its share of the expected counts: what is
-        left for :math:`\mathrm{softmax}(\theta)` is itself times the derivative by it. So the step
-        is exact EM, floor included.
+        The floor is a separate component, which takes its share of the expected counts. The counts
+        of :math:`\mathrm{softmax}(\theta)` are its value times the derivative with respect to it.
+        So the step is exact EM, including the floor.
+
+        Args:
+            mixtures: the current `mixtures`.
+            derivative: of the log-likelihood with respect to ``mixtures``.
+            step: 0 stays, 1 moves all the way.
         """
         old = mixtures - self._scaled_floor
         counts = (old * derivative).clamp_min(0)
@@ -143,8 +150,8 @@ class Sum(nn.Module):
         """The scopes ``[A, B, D]`` (``[1, 1, D]`` if dense) of the sums, from their children's.
 
         Raises:
-            StructureError: if a sum would have children of different scopes: the proof that the
-                layer is complete. Channels of one cell always share their scope.
+            StructureError: if a sum would have children of different scopes. If not, the layer is
+                complete. Channels of one cell always share their scope.
         """
         if not self.over_cells:
             return children
@@ -166,7 +173,7 @@ class Layer(nn.Module):
         self.product, self.sum, self.cells = product, sum, cells
 
     def scopes(self, children: Tensor) -> Tensor:
-        """Prove the layer decomposable and complete; return its scopes."""
+        """Check that the layer is decomposable and complete; return its scopes."""
         return self.sum.scopes(self.product.scopes(children))
 
 
@@ -179,7 +186,7 @@ def stack_layers(
     spread: float,
     generator: torch.Generator,
 ) -> list[Layer]:
-    """Layers on top of each other, the last one dense: one root for each class.
+    """Layers on top of each other; the last one is dense, with one root per class.
 
     Args:
         cells: the grid of the leaves.
@@ -187,7 +194,7 @@ def stack_layers(
         channels: of the leaves, of the sums of each layer, and the number of classes.
         floor: see `Sum`.
         spread: see `Sum`.
-        generator: of the first weights.
+        generator: of the initial weights.
     """
     layers = []
     for product, inputs, outputs in zip(products, channels[:-1], channels[1:], strict=True):
@@ -203,8 +210,8 @@ def stack_layers(
 def log_sum(p: Tensor, log_weights: Tensor, *, maximum: bool = False) -> Tensor:
     """The sums of a layer in the log domain: ``p [A, B, N, I] -> [A, B, N, O]``.
 
-    Exact for any weights, and slow: it visits every edge for every point. ``maximum`` takes the
-    largest term in place of the sum.
+    Exact for any weights, but slow: it visits every edge for every point. ``maximum`` takes the
+    largest term instead of the sum.
     """
     w = log_weights.view(*p.shape[:2], 1, p.size(-1), -1)
     # In pieces of about 2^22 edges, so that memory does not grow with the number of points.

@@ -1,15 +1,15 @@
 r"""Fitting a circuit: discriminatively, generatively, or both, by gradient or by EM.
 
-The loss of a point :math:`(z, y)` mixes two by one weight :math:`\alpha`,
+The loss of a point :math:`(z, y)` is a mixture of two terms with weight :math:`\alpha`,
 
 .. math::
-    (1 - \alpha)\, \big(-\log p(y \mid z)\big) \;+\; \alpha\, \big(-\log p(z, y)\big) / D ,
+    (1 - \alpha)\, \big(-\log p(y \mid z)\big) \;+\; \alpha\, \big(-\log p(z, y)\big) / D .
 
-the first teaching the circuit to tell classes apart, the second to know where the data are. The
-second also ties down what cross-entropy alone leaves free, and so makes fits repeatable.
+The first, cross-entropy, separates the classes. The second, the likelihood, models the density. It
+also fixes parameters that cross-entropy alone does not determine, which makes fits repeatable.
 
-A class without labels is not ruled out: in the first term it is given :math:`1 / (N + C)` of every
-target, Laplace's estimate of the share of a class that did not occur among N points.
+A class without labels keeps a positive probability: in the first term it gets :math:`1 / (N + C)`
+of every target, Laplace's estimate of the share of a class that did not occur among N points.
 
 With :math:`t` for the target of a point, a distribution over the classes, both terms together are
 
@@ -43,17 +43,18 @@ class FitSettings:
     Attributes:
         generative: the weight :math:`\alpha` of the generative term: 0 is discriminative, 1
             generative.
-        optimiser: ``adam``, or ``em`` (generative only; `learning_rate` is then the step towards
+        optimiser: ``adam``, or ``em`` (generative only; ``learning_rate`` is then the step towards
             the new estimate, 1 for plain EM).
-        learning_rate: the highest one, if there is a schedule.
+        learning_rate: the maximum, if there is a schedule.
         schedule: ``one-cycle`` (up, then down to almost 0) or ``constant``.
-        steps: updates in all; or ``epochs``, passes over the data, if that is given.
-        batch_size: points in an update; all of them, if there are fewer. None: always all.
+        steps: number of updates.
+        epochs: passes over the data, instead of ``steps``.
+        batch_size: points per update; all points, if there are fewer or if it is None.
         leaf_dropout: rate at which variables are dropped (marginalised) in training.
         patience: stop after so many checks without improvement of the validation loss, or of the
-            training loss where there is no validation set; never, if None.
+            training loss if there is no validation set; never, if None.
         check_every: steps between two checks.
-        tolerance: what counts as an improvement.
+        tolerance: the minimum decrease of the loss that counts as an improvement.
     """
 
     generative: float = 0.25
@@ -87,7 +88,13 @@ class FitSettings:
 
 @dataclass
 class FitReport:
-    """What happened: training losses by step, validation losses by check, and why it ended."""
+    """Losses of a fit, and how it ended.
+
+    Attributes:
+        losses: training loss of each step.
+        validation_losses: validation loss at each check.
+        stopped_early: whether the fit ended before its last step.
+    """
 
     losses: list[float] = field(default_factory=list)
     validation_losses: list[float] = field(default_factory=list)
@@ -105,15 +112,15 @@ def fit(
     seed: int = 0,
     on_step: Callable[[int, int, float], None] | None = None,
 ) -> FitReport:
-    """Train ``circuit`` in place, from where it stands.
+    """Train ``circuit`` in place, from its current parameters.
 
     Args:
-        circuit: what is trained.
+        circuit: trained in place.
         z: features ``[N, D]``; NaN is missing.
         y: classes ``[N]``.
-        settings: how; the defaults of `FitSettings` unless given.
-        weights: how much each point counts, ``[N]``.
-        validation: features and classes; the parameters that were best on them are kept.
+        settings: how to fit; by default, ``FitSettings()``.
+        weights: weight of each point, ``[N]``.
+        validation: features and classes; the parameters with the lowest loss on them are kept.
         seed: of the batches and the dropped variables.
         on_step: called with the step, the number of steps and the loss.
     """
@@ -121,8 +128,8 @@ def fit(
     points = _Points.checked(circuit, z, y, weights)
     held_out_loss = None
     if validation is not None:
-        held = _Points.checked(circuit, *validation, None)
-        held_out_loss = _held_out_loss(circuit, held, settings.generative)
+        held_out = _Points.checked(circuit, *validation, None)
+        held_out_loss = _held_out_loss(circuit, held_out, settings.generative)
     generator = torch.Generator().manual_seed(seed)
     n = len(points.y)
     size = n if settings.batch_size is None else min(settings.batch_size, n)
@@ -139,8 +146,8 @@ def fit(
         rows = next(batches).to(points.z.device)
         keep = None
         if settings.leaf_dropout:
-            kept = draw_kept((len(rows), circuit.n_features), settings.leaf_dropout, generator)
-            keep = kept.to(rows.device)
+            is_kept = draw_kept((len(rows), circuit.n_features), settings.leaf_dropout, generator)
+            keep = is_kept.to(rows.device)
         value = update(rows, keep)
         report.losses.append(value)
         if on_step is not None:
@@ -160,7 +167,7 @@ def fit(
 
 
 class _Points(NamedTuple):
-    """Features ``z [N, D]``, classes ``y [N]``, and how much each counts: ``weights [N]``."""
+    """Features ``z [N, D]``, classes ``y [N]``, and weights of the points, ``weights [N]``."""
 
     z: Tensor
     y: Tensor
@@ -168,7 +175,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def checked(cls, circuit: Circuit, z: Tensor, y: Tensor, weights: Tensor | None) -> _Points:
-        """As the circuit needs them, or an error that says what is wrong."""
+        """Tensors of the circuit's type and device; raises an error if they do not fit it."""
         like = circuit.prior_logits
         z = z.to(like)
         y = y.to(like.device).long()
@@ -184,7 +191,7 @@ class _Points(NamedTuple):
         return cls(z, y, weights)
 
     def coefficients(self, circuit: Circuit, alpha: float, *, share_unseen: bool) -> Tensor:
-        """What the logarithms of the classes are multiplied by in the loss: ``u [N, C]`` above."""
+        """The coefficients ``u [N, C]`` of the class log-densities in the loss, see above."""
         label = F.one_hot(self.y, circuit.n_classes).to(self.z.dtype)
         target = label
         if share_unseen:
@@ -207,7 +214,7 @@ def _loss(
 
 
 def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> Callable[[], float]:
-    """Measures the loss of the circuit, as it then stands, on points that it does not learn."""
+    """A function that computes the current loss of the circuit on held-out points."""
     u = points.coefficients(circuit, alpha, share_unseen=False)
 
     @torch.no_grad()
@@ -217,7 +224,7 @@ def _held_out_loss(circuit: Circuit, points: _Points, alpha: float) -> Callable[
     return measure
 
 
-#: Makes one step on some of the points, with some of their variables kept; returns the loss.
+#: Makes one step on some points, with some variables dropped, and returns the loss.
 Update: TypeAlias = Callable[[Tensor, Tensor | None], float]
 
 
@@ -239,7 +246,7 @@ def _adam_update(circuit: Circuit, points: _Points, settings: FitSettings, steps
         loss = _loss(circuit, points.z[rows], u[rows], points.weights[rows], keep, alpha)
         derivatives = torch.autograd.grad(loss, parameters)
         for parameter, derivative in zip(parameters, derivatives, strict=True):
-            # Adam in one pass takes them for laid out alike, which only `backward` sees to.
+            # Fused Adam assumes that gradients have the parameters' layout, as after `backward`.
             parameter.grad = derivative.contiguous()
         optimiser.step()
         if schedule is not None:
@@ -254,7 +261,7 @@ def _em_update(circuit: Circuit, points: _Points, settings: FitSettings, _: int)
         raise SpinalError("EM needs a floor under the weights: weight_floor=0 rules it out")
 
     def update(rows: Tensor, keep: Tensor | None) -> float:
-        batch = _Points(*(each[rows] for each in points))
+        batch = _Points(*(values[rows] for values in points))
         return _em_step(circuit, batch, keep, settings.learning_rate)
 
     return update
@@ -263,8 +270,9 @@ def _em_update(circuit: Circuit, points: _Points, settings: FitSettings, _: int)
 def _em_step(circuit: Circuit, points: _Points, keep: Tensor | None, step: float) -> float:
     r"""One step of expectation-maximisation; returns the loss before it.
 
-    Expected counts are derivatives: of the log-likelihood by a weight, times the weight; and by
-    the natural parameters of a leaf, which gives the expected :math:`(z^2, z, 1)` themselves.
+    Expected counts are derivatives of the log-likelihood. The derivative with respect to a weight,
+    times the weight, is its count. The derivatives with respect to the natural parameters of a leaf
+    are the expected :math:`(z^2, z, 1)`.
     """
     z, y, weights = points
     theta = circuit.evaluate()
@@ -286,6 +294,6 @@ def _em_step(circuit: Circuit, points: _Points, keep: Tensor | None, step: float
 
 
 def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Shuffled batches without end, each point once an epoch; the short rest of an epoch counts."""
+    """Endless shuffled batches, each point once per epoch; the last batch may be shorter."""
     while True:
         yield from torch.randperm(n, generator=generator).split(size)
