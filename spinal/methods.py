@@ -76,6 +76,7 @@ METHODS: dict[str, Method] = {
         "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
     ),
     "logistic": Method(
+        "Logistic regression",
         "logistic",
         "margin",
         (*_UNCERTAINTY, "random"),
