@@ -44,7 +44,7 @@ ROOMS = (
     Room(FOUNDATIONS, "errors, settings, files; which every room may import",
          ("errors", "files", "methods", "probabilities", "settings", "threads"), imports=()),
     Room("circuits", "sum-product networks", imports=()),
-    Room("estimators", "the SPN as a scikit-learn estimator"),
+    Room("estimators", "the SPN as a scikit-learn estimator", ("estimators", "tables")),
     Room("data", "datasets, folders, splits, the pool of points"),
     Room("networks", "features(x) and head(z), and how they are trained"),
     Room("encoders", "images or texts as vectors, kept on disk"),

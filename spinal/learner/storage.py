@@ -15,7 +15,7 @@ from spinal import networks
 from spinal.acquisition import Acquisition, describe_acquisition
 from spinal.data import Pool
 from spinal.errors import DataError, FileFormatError, LabelError, SpinalError
-from spinal.files import read_arrays, verify_checksums, write_arrays, write_text
+from spinal.files import CHECKSUMS, read_arrays, verify_checksums, write_arrays, write_text
 from spinal.learner.settings import LearnerSettings
 from spinal.networks import Network
 from spinal.posteriors import Posterior, describe_posterior, make_posterior
@@ -81,6 +81,9 @@ def read(folder: Path) -> SavedLearner:
     Raises:
         FileFormatError: if the folder holds no learner, or a damaged one.
     """
+    has_checksums = (folder / CHECKSUMS).exists()
+    if has_checksums:
+        verify_checksums(folder)
     try:
         values = json.loads((folder / "learner.json").read_text(encoding="utf-8"))
         version = values.pop("format")
@@ -90,7 +93,8 @@ def read(folder: Path) -> SavedLearner:
         raise FileFormatError(
             f"{folder}: a learner of another version of spinal ({version}): create it again"
         )
-    verify_checksums(folder)
+    if not has_checksums:  # those of older versions, which are refused above, have none
+        raise FileFormatError(f"{folder}: damaged (there is no {CHECKSUMS}); delete it")
     return from_mapping(SavedLearner, values, str(folder / "learner.json"))
 
 

@@ -146,7 +146,7 @@ def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     toml.write_text(tomli_w.dumps(PROTOCOL.to_mapping()))
     command = [
         sys.executable, "-m", "spinal", "run", str(toml), "--out", str(tmp_path / "runs"),
-        "--workers", "1",
+        "--workers", "1", "--acquisition", "max-entropy",
     ]  # fmt: skip
     rng = np.random.default_rng(0)
     run = replace(done, out=tmp_path / "runs")

@@ -33,14 +33,14 @@ def test_values_are_toml_and_words_need_no_quotes() -> None:
     changed = load_protocol(
         "digits",
         [
-            "network.name=dense", 'title="Wide = better"', "stratified=true", "circuit.grid=[4, 8]",
+            "network.name=dense", 'title="Wide = better"', "stratified=true", "posterior.grid=[4, 8]",
             "name=digits-dense",
         ],
     )  # fmt: skip
     assert changed.network.name == "dense"
     assert changed.title == "Wide = better"
     assert changed.stratified is True
-    assert changed.circuit.grid == (4, 8)
+    assert changed.posterior == {"grid": [4, 8]}
     assert changed.name == "digits-dense"
 
 
@@ -75,7 +75,7 @@ def test_errors_are_those_of_a_key_in_a_file(change: str, message: str) -> None:
 
 
 def test_pairs_and_full_labels_can_be_changed_too() -> None:
-    assert PAIRS.load("digits-permuted", ["members=2"]).members == 2
+    assert PAIRS.load("digits-permuted", ["posterior.members=2"]).posterior["members"] == 2
     assert PAIRS.load("svhn-cifar-10", ["outside=cifar10"]).outside == "cifar10"
     assert EXPERIMENTS.load("digits", ["title=Digits"]).title == "Digits"
 
@@ -92,7 +92,7 @@ def test_a_changed_protocol_does_not_go_on_in_the_folder_of_the_unchanged_one(
         run_grid([changed], workers=1)
     named = replace(run, protocol=load_protocol("digits", [*SHORT, "initial=30", "name=thirty"]))
     execute(named)
-    assert named.rounds()[0]["labels"] == 30
+    assert named.rounds()[0].labels == 30
     assert named.folder.parts[-3] == "thirty"
 
 
@@ -101,4 +101,4 @@ def test_a_grid_knows_a_dataset_by_any_spelling(tmp_path: Path) -> None:
     protocols = [load_protocol("digits", [*SHORT, f"dataset={s}", f"name={s}"]) for s in spellings]
     runs = make_runs(protocols, ["random"], [], [0], tmp_path)
     run_grid(runs, workers=1)
-    assert len({run.rounds()[0]["accuracy"] for run in runs}) == 1
+    assert len({run.rounds()[0].accuracy for run in runs}) == 1

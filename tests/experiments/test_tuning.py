@@ -157,8 +157,8 @@ def test_accuracy_is_that_of_a_learner_on_the_validation_set(tuned: tuple[Tuned,
     digits = load_dataset("digits")
     known, held = training_split(PROTOCOL, digits, 40, 1)
     learner = ActiveLearner(
-        Pool(digits.train_images, digits.classes, members=known), "lenet", "random", seed=1,
-        width=0.25, training=PROTOCOL.training(),
+        Pool(digits.train_images, digits.classes, members=known), ("lenet", {"width": 0.25}),
+        "random", seed=1, training=PROTOCOL.training(),
     )  # fmt: skip
     learner.tell(known, digits.train_labels[known])
     learner.fit()

@@ -24,7 +24,7 @@ from spinal.runs import read_lines, write_lines
 from tests.report.made import write_run, write_runs
 
 PROTOCOL = Protocol("tiny", "Tiny & small", initial=80, batch=20, rounds=3, test=300, paper="mnist")
-SPN, RANDOM = "spn-cnn-margin", "random"
+SPN, RANDOM = "spn-cnn-max-entropy", "random"
 SKILLS = {SPN: 0.75, "deterministic-margin": 0.6, RANDOM: 0.55}
 SEEDS = (0, 1, 2)
 
@@ -206,7 +206,7 @@ def test_networks_that_did_not_learn_their_labels_are_named(runs: Path, tmp_path
         write_lines(path, found)
     write_report(tmp_path / "runs", tmp_path / "out")
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "Fitted in the worst round: SPN-CNN (40 %)." in text
+    assert "Fitted in the worst round: SPN-CNN, max entropy (40 %)." in text
 
 
 def test_runs_that_kept_no_images_have_no_contact_sheet(runs: Path, tmp_path: Path) -> None:

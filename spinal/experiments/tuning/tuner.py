@@ -184,6 +184,8 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
             values["dropout"] = [*rates[:-2], *[values["dropout"]] * len(rates[-2:])]
         training = merged(protocol.network.training, _nested(values))
         return replace(protocol, network=replace(protocol.network, training=training))
+    if not setting:
+        return protocol
     recipe = merged(protocol.posterior.get("recipe", {}), _nested(setting))
     return replace(protocol, posterior={**protocol.posterior, "recipe": recipe})
 
