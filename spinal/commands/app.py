@@ -53,7 +53,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on standard error, and exit code 2."""
+    """Run the command line; a SpinalError is one line on standard error, with exit code 2."""
     try:
         app(standalone_mode=True)
     except SpinalError as error:
@@ -62,8 +62,8 @@ def main() -> None:
         sys.exit(2)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(__version__)
         raise typer.Exit
 

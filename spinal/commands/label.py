@@ -45,7 +45,7 @@ def label(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
-    seed: Annotated[int | None, typer.Option(help="Source of all chance. [default: 0]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all randomness. [default: 0]")] = None,
     simulate: Annotated[
         Path | None,
         typer.Option(

@@ -22,7 +22,7 @@ def print_table(
     title: str | None = None,
     justify: JustifyMethod = "left",
 ) -> None:
-    """Print a table without lines; what does not fit is folded."""
+    """Print a table without rules; long cells are wrapped."""
     table = Table(box=None, header_style="dim", title=title, title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold", justify=justify)
@@ -38,7 +38,7 @@ def print_frame(cells: pd.DataFrame, title: str) -> None:
 
 
 def print_written(paths: Iterable[Path], folder: Path) -> None:
-    """List the files that were written to a folder; those in folders of it are too many."""
+    """List the files that were written to a folder, without those in its sub-folders."""
     for path in paths:
         if path.parent == folder:
             Console().print(f"written: {path}", highlight=False, soft_wrap=True)

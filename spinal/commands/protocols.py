@@ -28,9 +28,9 @@ def protocols(
         typer.echo(text, nl=False)
         return
     rows = []
-    for known in protocol_names():
-        p = load_protocol(known)
+    for listed in protocol_names():
+        p = load_protocol(listed)
         labels = f"{p.initial}, then {p.rounds} x {p.batch}"
-        scales = ", ".join(f"@{scale}" for scale in scale_names(known)[1:])
-        rows.append((known, p.dataset, labels, p.network.name, scales))
+        scales = ", ".join(f"@{scale}" for scale in scale_names(listed)[1:])
+        rows.append((listed, p.dataset, labels, p.network.name, scales))
     print_table(("protocol", "dataset", "labels", "network", "scales"), rows)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Searches(str, Enum):
-    """How settings are gone through."""
+    """The search over settings."""
 
     paper = "paper"
     optuna = "optuna"
@@ -114,17 +114,17 @@ def tune(
     console = Console()
     with show_progress(console) as on_step:
         tuned = find(
-            untuned, way, trials_file, parts=[each.value for each in part] if part else PARTS,
+            untuned, way, trials_file, parts=[chosen.value for chosen in part] if part else PARTS,
             labels=labels, seeds=chosen, workers=workers, data_dir=data_dir, on_step=on_step,
         )  # fmt: skip
     options = {"--search": search.value, "--learning-rates": learning_rates, "--dropouts": dropouts,
                "--trials": trials, "--labels": labels, "--seeds": seeds}  # fmt: skip
-    command = ["spinal", "tune", protocol, *(f"--part={each.value}" for each in part or [])]
+    command = ["spinal", "tune", protocol, *(f"--part={chosen.value}" for chosen in part or [])]
     command += [f"{name}={value}" for name, value in options.items() if value is not None]
     command += [f"--set={change}" for change in changes or []]
     write_text(out, tuned_text(tuned, shlex.join(command)))
-    for each in tuned.parts:
-        console.print(result_table(each))
+    for tuned_part in tuned.parts:
+        console.print(result_table(tuned_part))
     console.print(
         f"\nwritten: {out}; all trials: {trials_file}\nnow: spinal run {out}",
         highlight=False, soft_wrap=True,
@@ -138,7 +138,7 @@ def _search(
     trials: int | None,
     seed: int,
 ) -> Search:
-    """The search that the options ask for; those that do not go with it are refused."""
+    """The search that the options select; options that do not apply to it are refused."""
     from spinal.experiments.tuning.searches import OptunaSearch, PaperSearch
 
     if search is Searches.paper:

@@ -1,4 +1,4 @@
-"""How well a score tells points of another dataset from those of the one that was trained on."""
+"""How well a score separates points of another dataset from those of the training dataset."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-#: False-positive rates at which ROC curves are kept.
+#: False-positive rates at which ROC curves are stored.
 RATES = np.linspace(0, 1, 101)
 
 
 def detection(inside_N: NDArray, outside_M: NDArray) -> dict[str, Any]:
     """Measures of a score that should be higher outside than inside.
 
-    *Outside*, the other dataset, is what is to be detected: the positive class of all measures
-    but ``aupr_inside``.
+    *Outside*, the other dataset, is the positive class of all measures except ``aupr_inside``.
 
     Args:
-        inside_N: scores of points of the dataset that was trained on.
-        outside_M: scores of points of the other one.
+        inside_N: scores of points of the training dataset.
+        outside_M: scores of points of the other dataset.
 
     Returns:
-        ``auroc``: the chance that a point from outside scores higher than one from inside, ties
-        counted half. ``aupr_outside``, ``aupr_inside``: average precision with either as the
-        positive class; by chance, its share of all points. ``fpr95``: of the points inside, the
-        share that is called outside where 95 % of those outside are. ``roc``: true-positive rates
-        at `RATES`.
+        A dict with
+
+        - ``auroc``: the probability that a random point outside scores higher than a random point
+          inside, with ties counted as one half;
+        - ``aupr_outside`` and ``aupr_inside``: average precision with outside or inside as the
+          positive class; a random score gives the share of that class;
+        - ``fpr95``: the false-positive rate at a true-positive rate of 95 %;
+        - ``roc``: true-positive rates at `RATES`.
     """
     truth = np.repeat([0, 1], [len(inside_N), len(outside_M)])
     score = np.concatenate([inside_N, outside_M]).astype(np.float64)
@@ -42,7 +44,7 @@ def detection(inside_N: NDArray, outside_M: NDArray) -> dict[str, Any]:
     }
 
 
-def histogram(entropy_N: NDArray, classes: int, bins: int = 200) -> list[int]:
+def histogram(entropy_N: NDArray, n_classes: int, bins: int = 200) -> list[int]:
     """Counts of entropies in nats, in bins of equal width from 0 to the logarithm of C."""
-    highest = np.log(classes)
+    highest = np.log(n_classes)
     return np.histogram(entropy_N.clip(0, highest), bins, (0, highest))[0].tolist()

@@ -1,9 +1,9 @@
-"""A few chosen labels against all of them: SPN-CNN, and an SPN on raw pixels.
+"""A few chosen labels compared with all labels: SPN-CNN, and an SPN on raw pixels.
 
-The paper sets SPN-CNN's accuracy on MNIST, from 1,000 labels that it chose, beside what SPNs on
-pixels reach with the whole training set. Here both are measured: the one in runs of a protocol, the
-other by training a DGC-SPN on the grid of pixels, in mini-batches; also with as few labels, drawn
-at random.
+The paper compares the accuracy of SPN-CNN on MNIST, with 1,000 labels that it chose, with that of
+SPNs on pixels with the whole training set. Here both are measured: the first in runs of a protocol,
+the second by training a DGC-SPN on the grid of pixels, in mini-batches. The SPN on pixels is also
+trained with the same small number of labels, drawn at random.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class FullLabels:
         name: Name of the folder with the seeds.
         title: Title for tables.
         dataset: A dataset of images with one channel.
-        few: The number of labels to compare with all of them: SPN-CNN chose as many, and the SPN on
-            pixels is also trained with as many.
-        chosen: Protocols whose runs of SPN-CNN are looked for, in this order. If there are none,
-            runs of the last are made.
-        test: Number of test points, drawn at random; None: all.
+        few: The small number of labels: those that SPN-CNN chose, and those of the second SPN on
+            pixels.
+        chosen: Protocols whose runs of SPN-CNN are used, in order of preference. If there are no
+            runs, those of the last protocol are executed.
+        test: Number of test points, drawn at random; None for all.
         circuit: ``preset`` and ``recipe`` of the SPN on pixels. Its grid is that of the pixels.
     """
 
@@ -65,7 +65,7 @@ class FullLabels:
             raise SpinalError(f"{self.name}: no dataset {self.dataset!r}: {hint}")
         if not self.chosen or self.few < 1:
             raise SpinalError(f"{self.name}: chosen names a protocol or more, few is 1 or more")
-        # A mistake in a file is found before anything is trained.
+        # Mistakes in a file are reported before anything is trained.
         check_keys(self.circuit, ("preset", "recipe"), f"{self.name}: circuit")
         self.recipe()
         for protocol in self.chosen:
@@ -91,36 +91,36 @@ def run_experiment(
     runs: Path,
     data_dir: str | Path | None = None,
 ) -> None:
-    """Do what is not done yet; keep what the runs of SPN-CNN say in ``<out>/<name>/chosen.jsonl``.
+    """Execute the unfinished parts; write results of SPN-CNN to ``<out>/<name>/chosen.jsonl``.
 
     Args:
-        experiment: What to compare.
-        seeds: Seeds of the SPNs on pixels, and of runs that have to be made.
+        experiment: The settings.
+        seeds: Seeds of the SPNs on pixels, and of runs that have to be executed.
         out: The folder of the seeds.
-        runs: The folder of runs of active learning, as `spinal run` makes them.
-        data_dir: Where datasets are looked for first.
+        runs: The folder of runs of active learning, as written by `spinal run`.
+        data_dir: The first folder to search for datasets.
     """
     with StepBar() as bar:
         for seed in seeds:
             _train(Measurement(experiment, seed, out), data_dir, bar)
-    kept = out / experiment.name / "chosen.jsonl"
-    found = chosen_runs(experiment, runs)
-    if not found and not kept.exists():
+    chosen_file = out / experiment.name / "chosen.jsonl"
+    lines = chosen_runs(experiment, runs)
+    if not lines and not chosen_file.exists():
         protocol = load_protocol(experiment.chosen[-1])
-        wanted = [Run(protocol, METHOD, ACQUISITION, seed, runs) for seed in seeds]
-        run_grid(wanted, data_dir=data_dir)
-        found = chosen_runs(experiment, runs)
-    if found:
-        write_lines(kept, found)
+        grid = [Run(protocol, METHOD, ACQUISITION, seed, runs) for seed in seeds]
+        run_grid(grid, data_dir=data_dir)
+        lines = chosen_runs(experiment, runs)
+    if lines:
+        write_lines(chosen_file, lines)
 
 
 def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
-    """What SPN-CNN reached with ``few`` labels, in runs of the first protocol that has any."""
+    """Accuracies of SPN-CNN with ``few`` labels, from runs of the first protocol that has any."""
     for name in experiment.chosen:
-        protocol, found = load_protocol(name), []
+        protocol, lines = load_protocol(name), []
         for folder in runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*"):
             run = Run(protocol, METHOD, ACQUISITION, int(folder.name.removeprefix("seed-")), runs)
-            found += [
+            lines += [
                 {
                     "protocol": protocol.name, "seed": run.seed, "labels": record.labels,
                     "accuracy": record.accuracy, "network_accuracy": record.network_accuracy,
@@ -128,8 +128,8 @@ def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
                 for record in run.rounds()
                 if record.labels == experiment.few
             ]  # fmt: skip
-        if found:
-            return sorted(found, key=lambda line: line["seed"])
+        if lines:
+            return sorted(lines, key=lambda line: line["seed"])
     return []
 
 
@@ -141,7 +141,7 @@ def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _train(measurement: Measurement, data_dir: str | Path | None, bar: StepBar) -> None:
-    """Train the SPN on pixels with all labels, and with few; keep how good it is."""
+    """Train the SPN on pixels with all labels and with few, and store its accuracy."""
     experiment, seed = measurement.experiment, measurement.seed
     assert isinstance(experiment, FullLabels)
     if len(measurement.parts()) == 2:

@@ -1,4 +1,4 @@
-"""The grid of runs: several protocols, methods and seeds, some at a time."""
+"""The grid of runs: several protocols, methods and seeds, executed in parallel."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def make_runs(
     seeds: Sequence[int],
     out: Path,
 ) -> list[Run]:
-    """All combinations that make sense, seed by seed, so that comparisons fill up evenly.
+    """All valid combinations, ordered by seed, so that all methods advance evenly.
 
-    The method ``all`` stands for all of them. Without acquisition functions, each method takes that
-    of the protocol, if it goes with it, or else its own. A method that has no choice (Random)
+    The method ``all`` stands for all methods. Without acquisition functions, each method uses that
+    of the protocol if it is compatible, or else its default. A method without a choice (Random)
     occurs once.
 
     Raises:
@@ -52,20 +52,20 @@ def make_runs(
     return list(unique.values())
 
 
-def _acquisitions(protocol: Protocol, method: str, wanted: Sequence[str]) -> Sequence[str]:
+def _acquisitions(protocol: Protocol, method: str, requested: Sequence[str]) -> Sequence[str]:
     """The acquisition functions that a method is run with."""
-    own, choices = find_method(method).acquisition, find_method(method).choices
+    default, choices = find_method(method).acquisition, find_method(method).choices
     if len(choices) == 1:
-        return [own]
-    if not wanted:
+        return [default]
+    if not requested:
         named = protocol.acquisition.get("name")
-        return [named if named in choices else own]
-    for name in wanted:
+        return [named if named in choices else default]
+    for name in requested:
         if name not in choices:
             raise SpinalError(
-                f"{method} does not go with {name!r}; it goes with {', '.join(choices)}"
+                f"{method} does not go with {name!r}; choose one of {', '.join(choices)}"
             )
-    return wanted
+    return requested
 
 
 def run_grid(
@@ -76,22 +76,24 @@ def run_grid(
     engine: str = "joblib",
     address: str | None = None,
 ) -> None:
-    """Execute the runs that are not finished, ``workers`` at a time.
+    """Execute the runs that are not finished, ``workers`` in parallel.
 
-    A run that fails does not stop the others. What is done is on disk at every moment: the same
-    call goes on where this one was stopped, and with another engine, too.
+    A run that fails does not stop the others. Each finished round is on disk: after an
+    interruption, the same call resumes, even with another engine.
 
     Args:
-        runs: in the order in which they are to be begun.
-        workers: 0: one for each core.
-        data_dir: where datasets are looked for first.
+        runs: in the order in which to start them.
+        workers: number of parallel runs; 0 for one per core.
+        data_dir: the first folder to search for datasets.
         engine: ``joblib`` for this machine, ``ray`` for a cluster.
         address: of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
 
     Raises:
-        SpinalError: at the end, if runs failed: which, and why.
+        SpinalError: at the end, if runs failed, with the reasons.
     """
-    runs = [replace(run, out=run.out.resolve()) for run in runs]  # workers have other folders
+    runs = [
+        replace(run, out=run.out.resolve()) for run in runs
+    ]  # workers have other working directories
     left = [run for run in runs if not _is_finished(run)]
     datasets = {dataset_name(run.protocol.dataset) for run in left}
     failed: dict[str, str] = {}
@@ -114,5 +116,5 @@ def _is_finished(run: Run) -> bool:
         if run.is_finished:
             run.store.check_settings()
         return run.is_finished
-    except SpinalError:  # damaged, or other settings: when its turn comes, it fails, and says why
+    except SpinalError:  # damaged, or other settings: executing it will raise the error
         return False

@@ -1,8 +1,8 @@
 """Measurements: one seed of an experiment that has no rounds, part by part.
 
-``<out>/<experiment>/seed-<s>/`` holds ``run.toml``, all settings and the versions that made it, and
-``parts.jsonl``, a line for each part that is done. A part depends on the settings and the seed
-alone: a measurement that was stopped goes on with the parts that are missing.
+``<out>/<experiment>/seed-<s>/`` holds ``run.toml``, with all settings and versions, and
+``parts.jsonl``, with a line for each finished part. A part depends only on the settings and the
+seed, so an interrupted measurement resumes with the missing parts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Measurement:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
+        """The folder of the measurement."""
         return self.out / self.experiment.name / f"seed-{self.seed}"
 
     @property
@@ -53,20 +53,22 @@ class Measurement:
         return RunFolder(self.folder, "parts.jsonl", settings, free=("experiment.title",))
 
     def parts(self) -> list[dict[str, Any]]:
-        """The parts that are done."""
+        """The finished parts."""
         return self.store.lines()
 
     def add(self, part: dict[str, Any]) -> None:
-        """Keep one more part."""
+        """Store a finished part."""
         self.store.append(part)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Inside the block, the folder is locked and has these settings; one thread computes.
+        """Lock the folder, check and write its settings, and limit torch to one thread.
+
+        All of this applies inside the ``with`` block.
 
         Raises:
-            RunBusyError: If another process works on it.
-            SpinalError: If the folder was made with other settings.
+            RunBusyError: If another process holds the lock.
+            SpinalError: If the folder has other settings.
         """
         store = self.store
         with store.lock(), single_thread():
@@ -76,7 +78,7 @@ class Measurement:
 
 
 class StepBar:
-    """A bar for what is being done, on a terminal; a line for what is done, anywhere."""
+    """A progress bar for the current step, on a terminal only, and a line for each result."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()
@@ -103,9 +105,9 @@ class StepBar:
         self._bars.stop()
 
     def begin(self, what: str) -> Callable[[int, int, float], None]:
-        """Show a new bar in the place of the last; what is returned takes steps, and of how many.
+        """Replace the bar by a new one; return a function that advances it.
 
-        It fits ``on_step`` of everything that is trained.
+        The function fits the ``on_step`` argument of `train` and `fit`.
         """
         if self._task is not None:
             self._bars.remove_task(self._task)
@@ -113,5 +115,5 @@ class StepBar:
         return lambda step, steps, _: self._bars.update(task, completed=step, total=steps)
 
     def say(self, line: str) -> None:
-        """Print a line that stays."""
+        """Print a line above the bar."""
         self.console.print(line, highlight=False, soft_wrap=True)

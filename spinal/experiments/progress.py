@@ -1,4 +1,4 @@
-"""What a grid is doing, read from the runs on disk: a live table on a terminal, lines elsewhere."""
+"""Progress of a grid, read from its runs on disk: a live table on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spinal.experiments.forecast import seconds_left
 from spinal.experiments.runs import Run
 from spinal.runs import RoundRecord
 
-#: What a run can be doing, in the order in which the table shows them.
-STATES = ("at work", "failed", "waiting", "done")
+#: States of a run, in the order of the table.
+STATES = ("running", "failed", "waiting", "done")
 
 
 class Progress:
-    """Shows the runs while the block it guards is executed.
+    """Shows the progress of runs during a ``with`` block.
 
     Args:
-        runs: all runs of the grid, in the order in which they are begun.
-        workers: how many of them are at work at a time.
-        console: where to show them.
+        runs: all runs of the grid, in the order in which they are started.
+        workers: number of parallel runs.
+        console: where to show the progress.
     """
 
     def __init__(self, runs: Sequence[Run], workers: int, console: Console | None = None) -> None:
@@ -67,29 +67,29 @@ class Progress:
             self._printer.join()
 
     def ended(self, run: Run, message: str | None) -> None:
-        """Note that a run has ended; with an error, if it failed."""
+        """Record that a run has ended, with an error message if it failed."""
         self._ended[run.folder] = message
         if message is not None:
             self.console.print(f"{run.title} failed: {escape(message)}", soft_wrap=True)
 
     def states(self) -> list[str]:
-        """What each run is doing. They are begun in order: the first that have not ended are."""
+        """The state of each run. Runs start in order, so the first that have not ended run."""
         free, states = self.workers, []
         for run in self.runs:
             if run.folder in self._ended:
                 states.append("done" if self._ended[run.folder] is None else "failed")
             elif free:
                 free -= 1
-                states.append("at work")
+                states.append("running")
             else:
                 states.append("waiting")
         return states
 
     def table(self) -> Group:
-        """What is at work first, then what failed, waits or is done, as far as there is room."""
+        """The runs by state, in the order of `STATES`, as many as fit on the screen."""
         states = self.states()
         order = sorted(range(len(self.runs)), key=lambda i: STATES.index(states[i]))
-        room = max(self.console.height - 4, states.count("at work"))
+        room = max(self.console.height - 4, states.count("running"))
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
         for name in ("", "protocol", "method", "seed", "labels", "accuracy", "rounds"):
             table.add_column(name, justify="right" if name in ("seed", "labels") else "left")
@@ -100,13 +100,13 @@ class Progress:
             bar.add_task("", completed=len(lines), total=of)
             accuracy, labels = (f"{last.accuracy:.1%}", str(last.labels)) if last else ("", "")
             cells = (run.protocol.name, run.name, str(run.seed), labels)
-            style = {"at work": "bold", "failed": "red"}.get(states[i], "dim")
+            style = {"running": "bold", "failed": "red"}.get(states[i], "dim")
             table.add_row(states[i], *cells, accuracy, bar, style=style)
         more = len(order) - room
         return Group(table, *([f"and {more} more"] if more > 0 else []), self.summary())
 
     def summary(self) -> str:
-        """How many runs are doing what, and when all will be done."""
+        """Numbers of runs by state, and the expected end."""
         states = self.states()
         counts = [f"{states.count(s)} {s}" for s in STATES if s in states]
         done = sum(len(self._rounds(run)) for run in self.runs)
@@ -114,16 +114,16 @@ class Progress:
         return f"{', '.join(counts)}; {done} of {total} rounds{self._end()}"
 
     def _end(self) -> str:
-        """The time that the rest will take, and when it will be over; empty if unknown."""
+        """The expected remaining time and end; empty if unknown."""
         left = [run for run in self.runs if run.folder not in self._ended]
         rounds = [(run, self._rounds(run)) for run in self.runs]
-        here = [
+        new_rounds = [
             line
             for (_, lines), start in zip(rounds, self._at_start, strict=True)
             for line in lines[start:]
         ]
         elapsed = time.monotonic() - self._started
-        seconds = seconds_left(left, rounds, here, elapsed, self._busy)
+        seconds = seconds_left(left, rounds, new_rounds, elapsed, self._busy)
         if seconds is None:
             return ""
         rest = timedelta(seconds=round(seconds))
@@ -161,5 +161,5 @@ class _Rounds:
             if run.folder not in self._known or self._known[run.folder][0] != stamp:
                 self._known[run.folder] = stamp, run.rounds()
             return self._known[run.folder][1]
-        except (OSError, SpinalError):  # none yet; or damaged, which is for the run to say
+        except (OSError, SpinalError):  # none yet; or damaged, which the run itself reports
             return []

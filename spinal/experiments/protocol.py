@@ -1,4 +1,4 @@
-"""Protocols: what an experiment is, as a TOML file; see `spinal.experiments.scales`."""
+"""Protocols: experiments described by TOML files; see `spinal.experiments.scales`."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class NetworkProtocol:
     """The network and its training.
 
     Attributes:
-        name: from `spinal.networks.NETWORKS`; or a backbone (`spinal.encoders`), on whose
+        name: a network of `spinal.networks.NETWORKS`, or an encoder (`spinal.encoders`), on whose
             features one dense layer is trained.
         width: factor on its channels and features.
         preset: the training settings to start from: ``tuned``, ``paper-lenet``, ``paper-vgg``.
-        training: what differs from the preset.
-        retrain: each round from ``scratch``, or ``continue``.
-        early_stopping: keep the weights that are best on the validation set.
+        training: settings that differ from the preset.
+        retrain: whether each round trains from ``scratch`` or continues (``continue``).
+        early_stopping: keep the weights with the lowest loss on the validation set.
     """
 
     name: str = "lenet"
@@ -53,7 +53,7 @@ class NetworkProtocol:
 
     @property
     def is_encoder(self) -> bool:
-        """Whether points are features of pretrained networks."""
+        """Whether points are features of an encoder."""
         return self.name not in NETWORKS and is_encoder(self.name)
 
     @property
@@ -62,13 +62,13 @@ class NetworkProtocol:
         return "dense" if self.is_encoder else self.name
 
     def settings(self, where: str) -> TrainSettings:
-        """The preset, with what differs from it; ``where`` it stands, for messages."""
+        """The preset with the changes in ``training``; ``where`` names the table in messages."""
         base = preset(TRAINING, self.preset, f"{where}, preset")
         return from_mapping(TrainSettings, self.training, f"{where}.training", base)
 
 
 class Trained:
-    """What names a network and settings of posteriors, and how both are trained."""
+    """Base class of settings with a network and posteriors."""
 
     name: str
     network: NetworkProtocol
@@ -83,32 +83,32 @@ class Trained:
         return circuit_recipe(self.posterior, f"{self.name}: posterior")
 
     def posterior_settings(self, posterior: str) -> dict[str, Any]:
-        """What the table ``[posterior]`` says of the posterior of this name."""
+        """The settings in ``[posterior]`` for the posterior of this name."""
         return posterior_settings(self.posterior, posterior, f"{self.name}: posterior")
 
 
 @dataclass(frozen=True)
 class Protocol(Trained):
-    """An experiment, but for method, acquisition function and seed.
+    """All settings of an experiment except method, acquisition function and seed.
 
     Attributes:
-        name: of the folder with its runs.
-        title: for tables and plots.
-        dataset: from `spinal.data.dataset_names`.
-        initial: labelled points at the start.
-        batch: points asked in a round.
-        rounds: how often.
-        pool: points that may be asked; None: what is left.
-        validation: points kept for early stopping and tuning.
-        test: points of the predefined test set that accuracy is measured on; None: all.
-        stratified: the same number of each class in the initial set.
-        candidates: points of the pool that are assessed in a round; None: all.
-        paper: the table of the paper that stands beside the results, of `spinal.report.paper`.
+        name: name of the folder with its runs.
+        title: title for tables and plots.
+        dataset: a name from `spinal.data.dataset_names`.
+        initial: number of initially labelled points.
+        batch: number of points asked in a round.
+        rounds: number of rounds that ask.
+        pool: number of points that may be asked; None for all that are in no other set.
+        validation: number of points for early stopping and tuning.
+        test: number of points of the predefined test set to use; None for all.
+        stratified: whether the initial set contains the classes in equal numbers.
+        candidates: number of pool points that are assessed in a round; None for all.
+        paper: the table of `spinal.report.paper` that reports show beside the results.
         network: the network and its training.
-        posterior: settings of posteriors; each takes those that it has. See
+        posterior: settings of posteriors; each uses those that it has. See
             `spinal.experiments.tables`.
-        acquisition: settings of acquisition functions, likewise; ``name`` is the function for all
-            methods that it goes with.
+        acquisition: settings of acquisition functions, likewise. ``name`` is the function for all
+            compatible methods.
     """
 
     name: str
@@ -133,17 +133,17 @@ class Protocol(Trained):
         if self.network.architecture not in NETWORKS:
             hint = suggestion(self.network.name, [*NETWORKS, *encoder_names()])
             raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
-        # A mistake in a file is found before anything is trained.
+        # Mistakes in a file are reported before anything is trained.
         self.training()
         check_posteriors(self.posterior, f"{self.name}: posterior")
         check_acquisitions(self.acquisition, f"{self.name}: acquisition")
 
     def acquisition_settings(self, acquisition: str) -> dict[str, Any]:
-        """What the table ``[acquisition]`` says of the function of this name."""
+        """The settings in ``[acquisition]`` for the function of this name."""
         return acquisition_settings(self.acquisition, acquisition)
 
     def to_mapping(self) -> dict[str, Any]:
-        """As plain values, for TOML or JSON."""
+        """The settings as plain values, for TOML or JSON."""
         return to_mapping(self)
 
 
@@ -161,15 +161,15 @@ def load_protocol(name_or_path: str | Path, changes: Sequence[str] = ()) -> Prot
 
 
 def scale_names(name_or_path: str | Path) -> list[str]:
-    """The scales that a protocol comes at."""
+    """The names of a protocol's scales."""
     return _FILES.scales(name_or_path)
 
 
 def protocol_text(name: str) -> str:
-    """The TOML file of a protocol that comes with spinal: to be copied and edited."""
+    """The TOML file of a protocol that comes with spinal, for copying and editing."""
     return _FILES.text(name)
 
 
 def shortened(protocol: Protocol, rounds: int | None) -> Protocol:
-    """The same protocol with fewer rounds, under the same name: the rounds it has are the same."""
+    """The same protocol with fewer rounds and the same name; its rounds have the same results."""
     return protocol if rounds is None else replace(protocol, rounds=min(rounds, protocol.rounds))

@@ -2,14 +2,14 @@
 
 ``<out>/<protocol>/<method>[-<acquisition>]/seed-<s>/`` holds
 
-- ``run.toml``: all settings as resolved, the versions and the machine that made it, and under
-  ``earlier`` those that made the first rounds, if they were others;
+- ``run.toml``: all resolved settings, the versions and the machine, and under ``earlier`` those of
+  earlier rounds, if they differ;
 - ``rounds.jsonl``: a `spinal.runs.RoundRecord` for each round;
-- ``asked.npz``: the images that it asked for first, for the report;
+- ``asked.npz``: the first images that it asked for, for reports;
 - ``checkpoint/``: the learner after the last round.
 
-Nothing else is state. All chance is derived from the seed and the number of the round, so that a
-round depends only on the rounds before it (and on the checkpoint, where networks are trained on).
+There is no other state. All random numbers are derived from the seed and the number of the round,
+so a round depends only on earlier rounds (and on the checkpoint, if training continues from it).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spinal.runs.asked import keep_asked
 from spinal.runs.metrics import evaluate, pack
 from spinal.threads import single_thread
 
-#: Settings that do not decide what the rounds of a run are. More rounds continue the same run.
+#: Settings that may change when a run is resumed: its rounds do not depend on them.
 _FREE = ("protocol.paper", "protocol.rounds", "protocol.title")
 
 
@@ -53,12 +53,12 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What to call it among others."""
+        """Protocol, name and seed, for messages."""
         return f"{self.protocol.name} {self.name} seed {self.seed}"
 
     @property
     def folder(self) -> Path:
-        """Where the run is kept."""
+        """The folder of the run."""
         return self.out / self.protocol.name / self.name / f"seed-{self.seed}"
 
     @property
@@ -67,7 +67,7 @@ class Run:
         return RunFolder(self.folder, settings=self.settings(), free=_FREE)
 
     def rounds(self) -> list[RoundRecord]:
-        """The rounds that are finished."""
+        """The finished rounds."""
         return read_rounds(self.folder / "rounds.jsonl")
 
     @property
@@ -76,7 +76,7 @@ class Run:
         return len(self.rounds()) > self.protocol.rounds
 
     def settings(self) -> dict[str, Any]:
-        """All that decides what the run does."""
+        """All settings that determine the results."""
         return {
             "method": self.method,
             "acquisition": self.acquisition,
@@ -92,16 +92,16 @@ def execute(
     dataset: Dataset | None = None,
     wait: float = 0.0,
 ) -> None:
-    """Do the rounds of a run that are not done yet.
+    """Execute the rounds of a run that are not finished.
 
     Args:
-        run: What to do, and where to keep it.
-        data_dir: Where the dataset is looked for first.
-        dataset: The dataset itself, instead.
-        wait: Seconds to wait for another process that works on the run.
+        run: The run.
+        data_dir: The first folder to search for the dataset.
+        dataset: The dataset itself; ``data_dir`` is not used then.
+        wait: Seconds to wait for another process to release the run.
 
     Raises:
-        RunBusyError: If another process still works on the run.
+        RunBusyError: If another process still holds the lock of the run.
         SpinalError: If the folder holds a run with other settings.
     """
     store = run.store
@@ -115,22 +115,22 @@ def execute(
 
 
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
-    """The dataset of a protocol, seen through its backbone if it names one."""
+    """The dataset of a protocol, encoded if the protocol names an encoder."""
     if protocol.network.is_encoder:
         return encode_dataset(dataset, load_encoder(protocol.network.name))
     return dataset
 
 
 def _do_rounds(run: Run, published: Dataset) -> None:
-    """Do the rounds that are missing; after each, the folder is whole."""
+    """Execute the missing rounds; after each, the folder is consistent."""
     protocol = run.protocol
     dataset = _seen(published, protocol)
     splits = _splits(run, dataset)
     learner, done = _learner(run, dataset, splits)
     for number in range(len(done), protocol.rounds + 1):
         record = _do_round(learner, number, dataset, splits, protocol)
-        picks = np.asarray(record.picks, np.int64)
-        learner.tell(picks, dataset.train_labels[picks])
+        indices = np.asarray(record.picks, np.int64)
+        learner.tell(indices, dataset.train_labels[indices])
         done.append(record)
         learner.save(run.folder / "checkpoint")
         keep_asked(run.folder, published, done)
@@ -140,7 +140,7 @@ def _do_rounds(run: Run, published: Dataset) -> None:
 def _do_round(
     learner: ActiveLearner, number: int, dataset: Dataset, splits: Splits, protocol: Protocol
 ) -> RoundRecord:
-    """Train on the labels, measure on the test points, and pick, except in the last round."""
+    """Train, evaluate on the test points, and choose points, except in the last round."""
     learner.fit()
     labels = learner.pool.labels
     fitted_share = learner.fitted_share()
@@ -148,11 +148,11 @@ def _do_round(
     seen = learner.view(dataset.test_images[splits.test])
     log_probs = learner.predict_log_proba(seen)
     by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
-    picks, picked = np.empty(0, np.int64), None
+    indices, choice = np.empty(0, np.int64), None
     if number < protocol.rounds:
-        picks = learner.ask(protocol.batch)
+        indices = learner.ask(protocol.batch)
         if learner.choice is not None:
-            picked = learner.choice.summary()
+            choice = learner.choice.summary()
     return RoundRecord(
         round=number,
         labels=len(labels),
@@ -161,9 +161,9 @@ def _do_round(
         **evaluate(log_probs, test_labels),
         **{f"network_{name}": value for name, value in by_network.items()},
         right=pack(log_probs.argmax(1) == test_labels),
-        picked=picked,
+        picked=choice,
         seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},
-        picks=picks.tolist(),
+        picks=indices.tolist(),
     )
 
 
@@ -174,18 +174,18 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
     pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     validation = None
     if protocol.network.early_stopping:
-        held = splits.validation
-        validation = dataset.train_images[held], dataset.train_labels[held]
+        indices = splits.validation
+        validation = dataset.train_images[indices], dataset.train_labels[indices]
     checkpoint = run.folder / "checkpoint"
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, validation=validation)
         if learner.rounds == len(done):
-            if not done[-1].picks:  # the end of a run that was to be shorter
+            if not done[-1].picks:  # it was the last round of a shorter run
                 done[-1] = replace(done[-1], picks=learner.ask(protocol.batch).tolist())
                 learner.tell(done[-1].picks, dataset.train_labels[done[-1].picks])
             return learner, done
-        # Killed after the checkpoint and before the line, the round is done again from its start;
-        # that needs the checkpoint before it, which is gone: begin anew, to the same end.
+        # The process was killed after writing the checkpoint and before writing the line. Repeating
+        # that round needs the previous checkpoint, which is gone: start again, to the same results.
         done = []
         pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     learner = ActiveLearner(
@@ -201,7 +201,7 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         candidates=protocol.candidates,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
-    if done and not done[-1].picks:  # the end of a run that was to be shorter: pick now
+    if done and not done[-1].picks:  # it was the last round of a shorter run: choose now
         done.pop()
     for record in done:
         learner.tell(record.picks, dataset.train_labels[record.picks])
@@ -210,12 +210,12 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
 
 
 def _posterior_settings(run: Run) -> dict[str, Any]:
-    """What the protocol says of the posterior that the method takes."""
+    """The protocol's settings for the posterior of the method."""
     return run.protocol.posterior_settings(find_method(run.method).posterior)
 
 
 def _splits(run: Run, dataset: Dataset) -> Splits:
-    """The splits of a seed: the same for every method, kept beside the runs."""
+    """The splits of a seed, the same for every method, stored beside the runs."""
     p = run.protocol
     splits = make_splits(
         len(dataset.train_labels), len(dataset.test_labels), pool=p.pool, validation=p.validation,

@@ -1,8 +1,8 @@
-"""Experiments as TOML files in which every key is checked, each at several scales.
+"""Experiments described by TOML files, with scales; every key is checked.
 
-A file may have scales: tables of what differs from the rest of it, ``[scale.paper]`` and so on,
-which ``name@paper`` chooses. Without one, the scale is `DEFAULT_SCALE`. Single keys can be changed
-as a file is loaded, as by ``--set`` on the command line.
+A scale is a table of changes to the rest of the file, such as ``[scale.paper]``, selected by
+``name@paper``. The default scale is `DEFAULT_SCALE`. Single keys can be changed when a file is
+loaded, as by ``--set`` on the command line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spinal.errors import SpinalError, suggestion
 from spinal.files import tomllib as tomllib
 from spinal.settings import from_mapping
 
-#: Settings that train, at full size. It needs no table where it is what the file says anyway.
+#: Trainable settings at full size. Without a table for it, the file itself is this scale.
 DEFAULT_SCALE = "tuned"
 
 _WORD = re.compile(r"[A-Za-z][\w.:@/-]*")
@@ -29,9 +29,9 @@ class ExperimentFiles(Generic[T]):
     """The files of one kind of experiment: those that come with spinal, and any others.
 
     Args:
-        kind: the dataclass that a file describes; it has a ``name`` and a ``title``.
-        folder: of the files that come with spinal, beside this module.
-        called: what such an experiment is called, for messages.
+        kind: the dataclass that a file describes, with a ``name`` and a ``title``.
+        folder: name of the folder, beside this module, with the files that come with spinal.
+        called: the word for such an experiment in messages.
     """
 
     def __init__(self, kind: type[T], folder: str, called: str) -> None:
@@ -39,42 +39,40 @@ class ExperimentFiles(Generic[T]):
         self.folder = resources.files("spinal.experiments") / folder
 
     def names(self) -> list[str]:
-        """Those that come with spinal."""
+        """The names of the files that come with spinal."""
         files = (path.name for path in self.folder.iterdir())
         return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
 
     def text(self, name: str) -> str:
-        """The file of one that comes with spinal: to be copied and edited."""
+        """The text of a file that comes with spinal, for copying and editing."""
         return (self.folder / f"{name}.toml").read_text("utf-8")
 
     def load(self, name_or_path: str | Path, changes: Iterable[str] = ()) -> T:
         """Load an experiment that comes with spinal, by name, or any TOML file.
 
         Args:
-            name_or_path: ``@`` and a scale may follow.
-            changes: ``KEY=VALUE`` in the place of what the file says, such as
-                ``network.width=0.5``; a key may be dotted, a value is TOML. They change neither the
-                name nor the folder of the runs: ``name=wide`` does.
+            name_or_path: may end in ``@`` and a scale.
+            changes: changed values as ``KEY=VALUE``, such as ``network.width=0.5``. A key may be
+                dotted, a value is TOML. They do not change the name, and so the folder of the runs;
+                ``name=wide`` does.
 
         Raises:
-            SpinalError: if there is none, or something in it is wrong; it says what, and what may
-                have been meant.
+            SpinalError: if there is no such file, or a key or value in it is wrong.
         """
         where, scale = _split_scale(str(name_or_path))
         name, values = self._read(where)
         scales = _scales(where, values)
         if scale not in scales:
             raise SpinalError(f"{where}: no scale {scale!r}: {suggestion(scale, scales)}")
-        # Every scale is checked, whichever is wanted: a mistake in a file is found at its first
-        # use.
-        loaded = {each: self._at_scale(name, where, values, each) for each in scales}
+        # All scales are checked, so that mistakes in a file are reported at its first use.
+        loaded = {key: self._at_scale(name, where, values, key) for key in scales}
         changed: dict[str, Any] = {}
         for change in changes:
             changed = merged(changed, _read_change(change))
         return self._at_scale(name, where, values, scale, changed) if changed else loaded[scale]
 
     def scales(self, name_or_path: str | Path) -> list[str]:
-        """The scales that one comes at; `DEFAULT_SCALE` is always among them."""
+        """The names of the scales of an experiment, including `DEFAULT_SCALE`."""
         where, _ = _split_scale(str(name_or_path))
         return list(_scales(where, self._read(where)[1]))
 
@@ -118,7 +116,7 @@ class ExperimentFiles(Generic[T]):
 
 def _split_scale(text: str) -> tuple[str, str]:
     where, _, scale = text.rpartition("@")
-    # An @ may as well be part of a folder's or a file's name.
+    # An @ may also be part of the name of a folder or file.
     return (
         (where, scale) if where and "/" not in scale and "." not in scale else (text, DEFAULT_SCALE)
     )
@@ -126,15 +124,17 @@ def _split_scale(text: str) -> tuple[str, str]:
 
 def _scales(where: str, values: Mapping[str, Any]) -> dict[str, Any]:
     scales = values.get("scale", {})
-    if not isinstance(scales, dict) or not all(isinstance(each, dict) for each in scales.values()):
+    if not isinstance(scales, dict) or not all(
+        isinstance(table, dict) for table in scales.values()
+    ):
         raise SpinalError(f"{where}, scale: give tables, such as [scale.cpu]")
     return {DEFAULT_SCALE: {}, **scales}
 
 
 def merged(values: Mapping[str, Any], different: Mapping[str, Any]) -> dict[str, Any]:
-    """``values``, with ``different`` taking their place, table by table.
+    """``values`` updated by ``different``, recursively.
 
-    Keys with hyphens and with underscores are the same.
+    Hyphens and underscores in keys are equivalent.
     """
     result = dict(values)
     spellings = {key.replace("_", "-"): key for key in values}
@@ -147,7 +147,7 @@ def merged(values: Mapping[str, Any], different: Mapping[str, Any]) -> dict[str,
 
 
 def _read_change(text: str) -> dict[str, Any]:
-    """``KEY=VALUE`` as a table. A word needs no quotes, which a shell would take away."""
+    """``KEY=VALUE`` as a table. A word needs no quotes, which a shell would remove."""
     key, equals, value = text.partition("=")
     if _WORD.fullmatch(value) and value not in ("true", "false", "inf", "nan"):
         value = f'"{value}"'

@@ -1,4 +1,4 @@
-"""What an SPN can do that a softmax cannot: take missing features, and tell what is unusual."""
+"""Two abilities of an SPN that a softmax lacks: missing features, and densities of points."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from sklearn.model_selection import train_test_split
 
 from spinal.estimators import SPNClassifier
 
-#: Shares of the features that go missing.
+#: Shares of the features that are missing.
 SHARES = (0.0, 0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
 class Showcase:
-    """What was measured on digits that were not trained on.
+    """Measurements on test digits.
 
     Attributes:
-        accuracies: by the share of features that are ``missing``: of the SPN with these integrated
-            out, and of SPN and softmax with the training set's mean in their place.
+        accuracies: for each share of ``missing`` features, the accuracy of the SPN with missing
+            features integrated out, and of SPN and softmax with mean imputation.
         digits: log-densities ``[N]`` of the SPN for the digits.
-        noise: those for noise with the same pixel values, each pixel taken from another digit.
+        noise: log-densities ``[N]`` for noise with the same pixel values, each pixel taken from
+            another digit.
     """
 
     accuracies: pd.DataFrame
@@ -40,19 +41,19 @@ def compare(seed: int = 0) -> Showcase:
         seed: of the split, the fit, and which features are missing.
     """
     X, y = load_digits(return_X_y=True)
-    X, held, y, truth = train_test_split(X, y, train_size=1000, random_state=seed, stratify=y)
+    X, X_test, y, y_test = train_test_split(X, y, train_size=1000, random_state=seed, stratify=y)
     spn = SPNClassifier(random_state=seed, dtype="float32").fit(X, y)
     softmax = LogisticRegression(max_iter=1000).fit(X / 16, y)
     rng = np.random.default_rng(seed)
     rows = []
     for share in SHARES:
-        gone = rng.random(held.shape) < share
-        imputed = np.where(gone, X.mean(0), held)
+        gone = rng.random(X_test.shape) < share
+        imputed = np.where(gone, X.mean(0), X_test)
         rows.append({
             "missing": share,
-            "SPN, marginalised": spn.score(np.where(gone, np.nan, held), truth),
-            "SPN, mean imputed": spn.score(imputed, truth),
-            "softmax, mean imputed": softmax.score(imputed / 16, truth),
+            "SPN, marginalised": spn.score(np.where(gone, np.nan, X_test), y_test),
+            "SPN, mean imputed": spn.score(imputed, y_test),
+            "softmax, mean imputed": softmax.score(imputed / 16, y_test),
         })  # fmt: skip
-    noise = spn.score_samples(rng.permuted(held, axis=0))
-    return Showcase(pd.DataFrame(rows), spn.score_samples(held), noise)
+    noise = spn.score_samples(rng.permuted(X_test, axis=0))
+    return Showcase(pd.DataFrame(rows), spn.score_samples(X_test), noise)

@@ -1,16 +1,16 @@
 """The tables ``[posterior]`` and ``[acquisition]`` of a protocol, checked key by key.
 
 A protocol is run with several methods. So its tables hold settings of all posteriors and of all
-acquisition functions, and each takes those that it has::
+acquisition functions, and each uses those that it has::
 
     [posterior]
     preset = "paper"            # the recipe of the SPN to start from
-    recipe = { leaves = 8 }     # what differs from it
+    recipe = { leaves = 8 }     # changes to it
     masks = 20                  # of the SPN
     samples = 50                # of MC Dropout
 
     [acquisition]
-    name = "max-entropy"        # for all methods that it goes with
+    name = "max-entropy"        # for all compatible methods
     labellings = 1000           # of BatchBALD
 """
 
@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 
 def circuit_recipe(table: Table, where: str) -> Recipe:
-    """The recipe of the circuit: the preset, with what differs from it.
+    """The recipe of the circuit: the preset with the changes in ``recipe``.
 
     Args:
-        table: ``[posterior]``, or any with the keys ``preset`` and ``recipe``.
-        where: the table stands, for messages.
+        table: ``[posterior]``, or any table with the keys ``preset`` and ``recipe``.
+        where: names the table in messages.
     """
     base = preset(RECIPES, table.get("preset", "default"), f"{where}, preset")
     return from_mapping(Recipe, table.get("recipe", {}), f"{where}.recipe", base)
@@ -54,10 +54,10 @@ def acquisition_settings(table: Table, name: str) -> dict[str, Any]:
 
 
 def check_posteriors(table: Table, where: str) -> None:
-    """Refuse a key that no posterior has, or a value that one of them cannot take.
+    """Refuse a key that no posterior has, or an invalid value.
 
     Raises:
-        SpinalError: naming the key, and the one that was probably meant.
+        SpinalError: with the key, and a similar valid one.
     """
     fields = {field for kind in POSTERIORS.values() for field in _settings_of(kind)}
     check_keys(table, fields | {"preset"}, where)
@@ -66,10 +66,10 @@ def check_posteriors(table: Table, where: str) -> None:
 
 
 def check_acquisitions(table: Table, where: str) -> None:
-    """Refuse a key that no acquisition function has, or a value that one of them cannot take.
+    """Refuse a key that no acquisition function has, or an invalid value.
 
     Raises:
-        SpinalError: naming the key, and the one that was probably meant.
+        SpinalError: with the key, and a similar valid one.
     """
     kinds = {type(make()) for make in ACQUISITIONS.values()}
     fields = {field for kind in kinds for field in _settings_of(kind)}
@@ -81,18 +81,18 @@ def check_acquisitions(table: Table, where: str) -> None:
 
 
 def preset(presets: Mapping[str, T], name: str, where: str) -> T:
-    """The settings of this name."""
+    """The preset of this name."""
     if name not in presets:
         raise SpinalError(f"{where}: {name!r} is none of {', '.join(presets)}")
     return presets[name]
 
 
 def check_keys(table: Table, names: Iterable[str], where: str) -> None:
-    """Refuse a key that is none of ``names``."""
-    known = sorted(name.replace("_", "-") for name in names)
+    """Refuse a key that is not one of ``names``."""
+    allowed = sorted(name.replace("_", "-") for name in names)
     for key in table:
-        if key.replace("_", "-") not in known:
-            raise SpinalError(f"{where}: unknown key {key!r}: {suggestion(key, known)}")
+        if key.replace("_", "-") not in allowed:
+            raise SpinalError(f"{where}: unknown key {key!r}: {suggestion(key, allowed)}")
 
 
 def _settings_of(kind: type) -> set[str]:

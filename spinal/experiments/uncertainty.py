@@ -1,12 +1,12 @@
-r"""Uncertainty alone: train on one dataset, then ask how unsure the methods are of another.
+r"""Uncertainty alone: train on one dataset, then measure the uncertainty on another.
 
-The paper's experiment on SVHN and CIFAR-10. Points of the dataset that was trained on are *inside*,
-those of the other *outside*: an honest posterior has a higher entropy there. One network is trained
-for each seed, and all methods share it; the ensemble trains its other members.
+This is the paper's experiment on SVHN and CIFAR-10. Test points of the training dataset are
+*inside*, those of the other dataset *outside*, where a good posterior has a higher entropy. One
+network is trained for each seed and shared by all methods; the ensemble trains further members.
 
-The entropy is that of the prediction, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`: of the
-average over samples where there are several, and of the SPN's exact posterior. What else a method
-can tell is measured beside it.
+The entropy is that of the prediction, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`, with the
+average over samples if there are several; the SPN's posterior is exact. Other scores of a method,
+such as the density, are measured too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from spinal.runs.metrics import evaluate
 from spinal.runs.records import UNCERTAINTY_METHODS as METHODS
 from spinal.settings import to_mapping
 
-#: The outside that needs no other dataset: each pixel is taken from another test image.
+#: An outside set without another dataset: each pixel is taken from another test image.
 PERMUTED = "permuted"
 
 # What a seed is used for; see `derived_seed`.
@@ -54,11 +54,11 @@ class Pair(Trained):
     Attributes:
         name: Name of the folder with the seeds.
         title: Title for tables and plots.
-        dataset: The dataset that is trained on; its test set is inside.
+        dataset: The training dataset; its test set is inside.
         outside: The dataset whose test set is outside; or ``permuted``: the test images of
-            ``dataset``, each pixel taken from another of them.
-        labels: Number of training points, drawn at random; None: all.
-        test: Number of points from inside and from outside, drawn at random; None: all of both.
+            ``dataset``, with each pixel taken from another of them.
+        labels: Number of training points, drawn at random; None for all.
+        test: Number of points inside and of points outside, drawn at random; None for all.
         network: The network, as in a protocol. It is neither retrained nor stopped early.
         posterior: Settings of posteriors, as in a protocol.
     """
@@ -85,12 +85,12 @@ class Pair(Trained):
                 f"{self.name}: the network is trained once, to the end: leave out early-stopping "
                 "and retrain"
             )
-        # A mistake in a file is found before anything is trained.
+        # Mistakes in a file are reported before anything is trained.
         self.training()
         check_posteriors(self.posterior, f"{self.name}: posterior")
 
     def make_posterior(self, method: str) -> Posterior:
-        """The posterior of a method, to be fitted."""
+        """The posterior of a method, not yet fitted."""
         name = find_method(method).posterior
         return make_posterior(name, **self.posterior_settings(name))
 
@@ -106,10 +106,10 @@ PAIRS = ExperimentFiles(Pair, "pairs", "pair")
 def run_pairs(
     pairs: Sequence[Pair], seeds: Sequence[int], out: Path, data_dir: str | Path | None = None
 ) -> None:
-    """Do what is not done yet of every pair and seed; a measurement that was stopped goes on."""
-    wanted = [Measurement(pair, seed, out) for seed in seeds for pair in pairs]
+    """Execute the unfinished measurements of all pairs and seeds."""
+    measurements = [Measurement(pair, seed, out) for seed in seeds for pair in pairs]
     with StepBar() as bar:
-        for measurement in wanted:
+        for measurement in measurements:
             missing = [
                 m for m in METHODS if m not in {part["method"] for part in measurement.parts()}
             ]
@@ -121,7 +121,7 @@ def run_pairs(
 
 
 class _Setting:
-    """The network of a measurement, and the points that the methods see through it."""
+    """The network of a measurement, and features of points under it."""
 
     def __init__(self, measurement: Measurement, data_dir: str | Path | None, bar: StepBar) -> None:
         assert isinstance(measurement.experiment, Pair)
@@ -134,7 +134,7 @@ class _Setting:
             n, len(dataset.test_labels), validation=0, seed=seed, test=pair.test,
             initial=n if pair.labels is None else pair.labels,
         )  # fmt: skip
-        self.classes = len(dataset.classes)
+        self.n_classes = len(dataset.classes)
         self.labels = torch.as_tensor(dataset.train_labels[splits.initial])
         self.test_labels = dataset.test_labels[splits.test]
         train, inside = dataset.train_images[splits.initial], dataset.test_images[splits.test]
@@ -144,7 +144,7 @@ class _Setting:
         self.train, self.inside, self.outside = map(self._view, (train, inside, outside))
 
     def compare(self, methods: Sequence[str]) -> None:
-        """Fit and measure each method, and keep what was found."""
+        """Fit and measure each method, and store the results."""
         for method in methods:
             part = self._measure(method)
             self.measurement.add(part)
@@ -156,7 +156,7 @@ class _Setting:
 
     @property
     def _network_file(self) -> Path:
-        """Kept until the measurement is finished."""
+        """The file of the network, deleted when the measurement is finished."""
         return self.measurement.folder / "network.safetensors"
 
     def _outside(self, inside: NDArray, data_dir: str | Path | None) -> NDArray:
@@ -174,7 +174,7 @@ class _Setting:
     def _trained(self, train: NDArray) -> Network:
         pair, seed = self.pair, derived_seed(self.measurement.seed, _NETWORK)
         network = build_network(
-            pair.network.name, train.shape[1:], self.classes, width=pair.network.width, seed=seed
+            pair.network.name, train.shape[1:], self.n_classes, width=pair.network.width, seed=seed
         )
         rate = pair.training().dropout
         if rate is not None:
@@ -198,7 +198,7 @@ class _Setting:
         posterior, seed = self.pair.make_posterior(method), self.measurement.seed
         start = time.perf_counter()
         context = FitContext(
-            self.classes,
+            self.n_classes,
             derived_seed(seed, _POSTERIOR),
             self.pair.training(),
             on_step=self.bar.begin(f"{self.name}: {method}"),
@@ -226,10 +226,10 @@ class _Setting:
         entropies = {where: values.numpy() for where, values in scores["entropy"].items()}
         return {
             "method": method,
-            "classes": self.classes,
+            "classes": self.n_classes,
             **evaluate(log_probs["inside"][:, 0].numpy(), self.test_labels),
             "entropy": {
-                where: {"mean": float(h.mean()), "histogram": histogram(h, self.classes)}
+                where: {"mean": float(h.mean()), "histogram": histogram(h, self.n_classes)}
                 for where, h in entropies.items()
             },
             "scores": {

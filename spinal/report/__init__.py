@@ -1,4 +1,4 @@
-"""Reports: read runs on disk; tables, tests, figures, one page. Nothing is trained here."""
+"""Reports on runs on disk: tables, tests, figures, one page. Nothing is trained here."""
 
 from spinal.report.read import read_runs
 from spinal.report.write import summary_of, write_report

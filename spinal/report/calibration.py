@@ -1,4 +1,4 @@
-"""Whether probabilities can be believed: calibration error and likelihood, reliability diagrams."""
+"""Calibration of probabilities: calibration error, likelihood, reliability diagrams."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = 4
 
 
 def section(experiment: Experiment) -> Section | None:
-    """Calibration over the budget, and at its end; None where it was not stored."""
+    """Calibration over the budget and at its end; None if it was not stored."""
     if experiment.measure("ece").isna().all(axis=None):
         return None
     over_budget = Drawing(
@@ -78,21 +78,21 @@ def _curves(axes: Axes, experiment: Experiment, name: str) -> list[End]:
 
 
 def reliability(experiment: Experiment) -> dict[str, dict[str, np.ndarray]]:
-    """Bins of each method at the last budget, added up over its seeds; without those not stored."""
-    found = {}
+    """Bins of each method at the last budget, summed over its seeds, as far as they were stored."""
+    bins_by_method = {}
     for method in experiment.methods:
         records = [run.at(int(experiment.labels[-1])) for run in experiment.of(method)]
         stored = [r.reliability for r in records if r.reliability is not None]
         if stored:
-            found[method] = {
+            bins_by_method[method] = {
                 name: np.sum([bins[name] for bins in stored], axis=0)
                 for name in ("count", "right", "confidence")
             }
-    return found
+    return bins_by_method
 
 
 def _diagrams(bins: dict[str, dict[str, np.ndarray]]) -> Figure:
-    """A panel for each method."""
+    """One panel per method."""
     columns = min(len(bins), _COLUMNS)
     lines = -(-len(bins) // columns)
     with mpl.rc_context(STYLE):
@@ -103,9 +103,12 @@ def _diagrams(bins: dict[str, dict[str, np.ndarray]]) -> Figure:
         for i, (axes, (method, of_method)) in enumerate(
             zip(panels.flat, bins.items(), strict=False)
         ):
-            held = of_method["count"] > 0
-            n = of_method["count"][held]
-            confidence, accuracy = of_method["confidence"][held] / n, of_method["right"][held] / n
+            occupied = of_method["count"] > 0
+            n = of_method["count"][occupied]
+            confidence, accuracy = (
+                of_method["confidence"][occupied] / n,
+                of_method["right"][occupied] / n,
+            )
             colour = look(method).colour
             axes.plot([0, 1], [0, 1], color=INK, lw=0.8, alpha=0.5)
             axes.plot(confidence, accuracy, color=colour, lw=1.2)

@@ -1,4 +1,4 @@
-"""How much better: areas under the curve and final accuracy, with intervals over paired seeds."""
+"""Areas under the curve and final accuracies, with intervals over paired seeds."""
 
 from __future__ import annotations
 

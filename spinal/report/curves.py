@@ -1,4 +1,4 @@
-"""Accuracy over the labels: curves, the paper's curves behind them, its tables beside ours."""
+"""Accuracy by number of labels: our curves and tables, and those of the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinal.report.paper import accuracies
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import Curve, curve_figure, look
 
-#: A network that learns fewer of its labels was not trained for long enough.
+#: A network with a lower accuracy on its training labels was trained for too few steps.
 FITTED = 0.9
 
 
@@ -71,7 +71,7 @@ def _notes(experiment: Experiment) -> list[str]:
 
 
 def _unfitted(experiment: Experiment) -> dict[str, float]:
-    """The smallest share of their labels that networks of a method learnt, where it is low."""
+    """The lowest accuracy on training labels of each method, for methods where it is too low."""
     smallest = {
         method: min(
             1.0 if record.fitted_share is None else record.fitted_share
@@ -84,7 +84,7 @@ def _unfitted(experiment: Experiment) -> dict[str, float]:
 
 
 def learning_curves(experiment: Experiment, band: bool = True, paper: bool = False) -> Figure:
-    """Mean accuracy over the labels, a line for each method.
+    """Mean accuracy by number of labels, one line per method.
 
     Args:
         experiment: The runs to show.
@@ -113,7 +113,7 @@ def _draw_paper(axes: Axes, experiment: Experiment) -> None:
 
 
 def gain_curves(experiment: Experiment) -> Figure:
-    """Accuracy minus Random's, seed by seed, with one standard error."""
+    """Accuracy minus that of Random with the same seed, with one standard error."""
     baseline = experiment.accuracy[BASELINE]
     curves = [Curve(BASELINE, pd.Series(0.0, baseline.dropna().index[[0, -1]]))]
     for method in experiment.methods:
@@ -126,7 +126,7 @@ def gain_curves(experiment: Experiment) -> Figure:
 
 
 def paper_curves(experiment: Experiment) -> pd.DataFrame:
-    """The paper's accuracies of the methods shown, up to the budget shown; may be empty."""
+    """The paper's accuracies, for our methods and up to our budget; may be empty."""
     printed = accuracies()
     return printed[
         (printed["table"] == experiment.paper)

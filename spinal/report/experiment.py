@@ -1,4 +1,4 @@
-"""Runs of one protocol that can be compared, fairly: paired seeds, the same budgets."""
+"""Runs of one protocol, made comparable: paired seeds, the same budgets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Experiment:
     Attributes:
         name: Name of the protocol.
         runs: The runs that are compared; see `experiments`.
-        left_out: Runs that are too short to be compared.
+        left_out: Runs that are unfinished or too short to be compared.
     """
 
     name: str
@@ -34,12 +34,12 @@ class Experiment:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods, always in the same order."""
+        """The methods, in a fixed order."""
         return sorted({run.method for run in self.runs}, key=order)
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """The settings of the protocol, as kept with the runs; empty if they were not."""
+        """The settings of the protocol, as stored with the runs; empty if they were not."""
         return next((r.settings["protocol"] for r in self.runs if "protocol" in r.settings), {})
 
     @property
@@ -72,11 +72,11 @@ class Experiment:
         return self.accuracy.dropna().index.to_numpy()
 
     def measure(self, name: str) -> pd.DataFrame:
-        """A number of each round, such as ``nll``, arranged as `accuracy` is."""
+        """A number of each round, such as ``nll``, in the layout of `accuracy`."""
         return self.tabulate(lambda record: getattr(record, name))
 
     def tabulate(self, get: Callable[[RoundRecord], float | None]) -> pd.DataFrame:
-        """What ``get`` makes of each round, arranged as `accuracy` is; NaN for None."""
+        """``get`` of each round, in the layout of `accuracy`; NaN for None."""
         columns = {
             (run.method, run.seed): pd.Series(
                 {record.labels: get(record) for record in run.rounds}, dtype=float
@@ -87,11 +87,11 @@ class Experiment:
         return pd.DataFrame(columns).rename_axis(columns=["method", "seed"]).sort_index()
 
     def mean_curve(self, method: str, measure: pd.DataFrame | None = None) -> pd.Series:
-        """Mean over seeds, at the budgets that all seeds of the method have."""
+        """Mean over seeds, at the budgets that all seeds of the method have reached."""
         return self._whole(method, measure).mean(axis=1)
 
     def deviation_curve(self, method: str, measure: pd.DataFrame | None = None) -> pd.Series:
-        """Standard deviation over seeds; NaN for one."""
+        """Standard deviation over seeds; NaN for a single seed."""
         return self._whole(method, measure).std(axis=1)
 
     def _whole(self, method: str, measure: pd.DataFrame | None) -> pd.DataFrame:
@@ -110,7 +110,7 @@ class Experiment:
 
     @property
     def has_baseline(self) -> bool:
-        """Whether Random is there to compare with."""
+        """Whether there are runs of Random to compare with."""
         return BASELINE in self.methods
 
 
@@ -127,7 +127,7 @@ def gain(values: pd.Series, method: str) -> tuple[float, float, float]:
         method: The method to compare with Random.
 
     Returns:
-        The mean, and both ends of the interval; NaN where there are too few seeds to tell.
+        The mean, and both ends of the interval; NaN if there are too few seeds.
     """
     differences = paired(values, method, BASELINE)
     mean = float(differences.mean()) if len(differences) else np.nan
@@ -135,22 +135,24 @@ def gain(values: pd.Series, method: str) -> tuple[float, float, float]:
 
 
 def experiments(runs: list[StoredRun]) -> list[Experiment]:
-    """Group runs by protocol, and choose those that can be compared.
+    """Group runs by protocol, and select those that can be compared.
 
-    Where a protocol has finished runs, unfinished ones are left out: their curves would stop in the
-    middle, and means over seeds would jump there. Methods are compared up to the budget that all of
-    them have reached; runs that stop before it are left out too.
+    If a protocol has finished runs, unfinished ones are left out, since means over seeds would jump
+    where they stop. Methods are compared up to the budget that all of them have reached; runs that
+    stop before it are left out too.
     """
     by_protocol = groupby(sorted(runs, key=lambda run: run.protocol), lambda run: run.protocol)
     return [_experiment(name, list(of_protocol)) for name, of_protocol in by_protocol]
 
 
 def _experiment(name: str, runs: list[StoredRun]) -> Experiment:
-    kept = [run for run in runs if run.is_finished] or runs
-    reached = {method: max(r.last_labels for r in group) for method, group in _by_method(kept)}
+    comparable = [run for run in runs if run.is_finished] or runs
+    reached = {
+        method: max(r.last_labels for r in group) for method, group in _by_method(comparable)
+    }
     budget = min(reached.values())
-    kept = [run for run in kept if run.last_labels >= budget]
-    return Experiment(name, kept, [run for run in runs if run not in kept])
+    comparable = [run for run in comparable if run.last_labels >= budget]
+    return Experiment(name, comparable, [run for run in runs if run not in comparable])
 
 
 def _by_method(runs: list[StoredRun]) -> Iterator[tuple[str, list[StoredRun]]]:

@@ -15,14 +15,14 @@ from spinal.report.parts import Section, Table
 from spinal.report.statistics import deviation
 from spinal.runs import read_lines
 
-#: What the paper says: mean and deviation in percent of SPN-CNN at 1,000 labels of MNIST, and what
-#: it cites for SPNs on pixels.
+#: From the paper: mean and deviation in percent of SPN-CNN at 1,000 labels of MNIST, and the
+#: accuracy that it cites for SPNs on pixels.
 _PAPER = {"mnist": ("97.6 ± 0.045", "about 98 (cited)")}
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The seeds of the SPN on pixels, and what runs of SPN-CNN reached with few labels."""
+    """The seeds of the SPN on pixels, and the accuracies of SPN-CNN with few labels."""
 
     seeds: list[StoredSeed]
     chosen: list[dict[str, Any]]
@@ -39,7 +39,7 @@ class Comparison:
 
 
 def finished(folder: str | Path) -> list[Comparison]:
-    """What is under ``folder``, experiment by experiment."""
+    """The results under ``folder``, by experiment."""
     return [
         Comparison(seeds, read_lines(Path(folder) / name / "chosen.jsonl"))
         for name, seeds in stored_seeds(folder, 2).items()
@@ -47,31 +47,31 @@ def finished(folder: str | Path) -> list[Comparison]:
 
 
 def write_full_labels_report(folder: str | Path, out: str | Path) -> list[Path]:
-    """Write the page of all that is finished under ``folder``; return the paths.
+    """Write a page on all finished seeds under ``folder``; return the paths of its files.
 
     The same seeds give the same files, byte for byte.
     """
     chapters = []
-    for found in finished(folder):
-        name = found.seeds[0].experiment
+    for results in finished(folder):
+        name = results.seeds[0].experiment
         sections = [
-            Section("Accuracy", _text(found), [comparison(found)]),
-            origin(found.seeds, f"spinal full-mnist {name}"),
+            Section("Accuracy", _text(results), [comparison(results)]),
+            origin(results.seeds, f"spinal full-mnist {name}"),
         ]
-        chapters.append((name.replace("@", "-"), found.title, sections))
+        chapters.append((name.replace("@", "-"), results.title, sections))
     return write_pages(chapters, "Few chosen labels against all", Path(out))
 
 
-def comparison(found: Comparison) -> Table:
-    """A line for each model and number of labels."""
+def comparison(results: Comparison) -> Table:
+    """One row per model and number of labels."""
     rows: list[dict[str, Any]] = []
-    if found.chosen:
-        protocol, labels = found.chosen[0]["protocol"], found.chosen[0]["labels"]
+    if results.chosen:
+        protocol, labels = results.chosen[0]["protocol"], results.chosen[0]["labels"]
         common = {"labels": labels, "picked": "max entropy", "source": f"runs of {protocol}"}
         for model, key in (("SPN-CNN", "accuracy"), ("its CNN", "network_accuracy")):
-            rows.append({"model": model, **common, **_over([line[key] for line in found.chosen])})
+            rows.append({"model": model, **common, **_over([line[key] for line in results.chosen])})
     for part, picked in ((0, "all"), (1, "at random")):
-        parts = [seed.parts[part] for seed in found.seeds]
+        parts = [seed.parts[part] for seed in results.seeds]
         rows.append({
             "model": "SPN on pixels", "labels": parts[0]["labels"], "picked": picked,
             "source": "trained here", **_over([p["accuracy"] for p in parts]),
@@ -82,7 +82,7 @@ def comparison(found: Comparison) -> Table:
     data = pd.DataFrame(rows)
     for column in ("nll", "ece", "seconds"):
         data[column] = data.get(column, np.nan)
-    data["paper"] = [_paper(found, row) for row in rows]
+    data["paper"] = [_paper(results, row) for row in rows]
     accuracies = zip(data["accuracy"], data["sd"], strict=True)
     shown = pd.DataFrame({
         "model": data["model"], "labels picked": data["picked"],
@@ -104,28 +104,28 @@ def _over(values: list[float]) -> dict[str, Any]:
     return {"seeds": len(values), "accuracy": mean, "sd": spread}
 
 
-def _paper(found: Comparison, row: dict[str, Any]) -> str:
-    few, all_labels = _PAPER.get(found.settings["dataset"], ("", ""))
+def _paper(results: Comparison, row: dict[str, Any]) -> str:
+    few, all_labels = _PAPER.get(results.settings["dataset"], ("", ""))
     return {("SPN-CNN", "max entropy"): few, ("SPN on pixels", "all"): all_labels}.get(
         (row["model"], row["picked"]), ""
     )
 
 
-def _text(found: Comparison) -> list[str]:
-    parameters = count(found.seeds[0].parts[0]["parameters"])
+def _text(results: Comparison) -> list[str]:
+    parameters = count(results.seeds[0].parts[0]["parameters"])
     text = [
         f"The SPN on pixels is a DGC-SPN with {parameters} parameters on the grid of pixels: no "
         "network below it, and no augmentation.",
     ]
-    if found.settings["dataset"] == "mnist":
+    if results.settings["dataset"] == "mnist":
         text.append(
             "The paper's text has 97.6 % for SPN-CNN; its table of the same experiment has 97.77 %."
         )
-    if found.chosen and "@" in found.chosen[0]["protocol"]:
+    if results.chosen and "@" in results.chosen[0]["protocol"]:
         text.append(
-            f"SPN-CNN is from runs of {found.chosen[0]['protocol']}, with a smaller network and "
+            f"SPN-CNN is from runs of {results.chosen[0]['protocol']}, with a smaller network and "
             "pool than the paper's."
         )
-    if not found.chosen:
+    if not results.chosen:
         text.append("There are no runs of SPN-CNN beside it yet.")
     return text

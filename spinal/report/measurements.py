@@ -1,4 +1,4 @@
-"""Measurements on disk, read; and the page of experiments that have no rounds, written."""
+"""Reading of measurements on disk, and the page of experiments that have no rounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spinal.runs import read_lines, read_settings
 
 @dataclass(frozen=True, eq=False)
 class StoredSeed:
-    """One seed of an experiment: what was found, part by part, and the settings that were kept."""
+    """One seed of an experiment: the results of its parts, and its settings."""
 
     experiment: str
     seed: int
@@ -34,12 +34,16 @@ class StoredSeed:
 
 
 def stored_seeds(folder: str | Path, parts: int) -> dict[str, list[StoredSeed]]:
-    """The seeds under ``folder`` with all their ``parts``, by experiment, in the order of seeds.
+    """The finished seeds under ``folder``, by experiment, in the order of seeds.
+
+    Args:
+        folder: Folder of measurements.
+        parts: Number of parts of a finished seed.
 
     Raises:
         SpinalError: if there are none.
     """
-    found: dict[str, list[StoredSeed]] = {}
+    by_experiment: dict[str, list[StoredSeed]] = {}
     for path in Path(folder).glob("*/seed-*/parts.jsonl"):
         lines, name = read_lines(path), path.parts[-3]
         if len(lines) == parts:
@@ -47,22 +51,22 @@ def stored_seeds(folder: str | Path, parts: int) -> dict[str, list[StoredSeed]]:
             settings = read_settings(path.parent)
             if "experiment" not in settings:
                 raise FileFormatError(f"{path.parent}: its run.toml is missing or not its own")
-            found.setdefault(name, []).append(StoredSeed(name, seed, lines, settings))
-    if not found:
+            by_experiment.setdefault(name, []).append(StoredSeed(name, seed, lines, settings))
+    if not by_experiment:
         raise SpinalError(f"{folder}: no finished seeds in it")
     return {
-        name: sorted(found[name], key=lambda measurement: measurement.seed)
-        for name in sorted(found)
+        name: sorted(by_experiment[name], key=lambda measurement: measurement.seed)
+        for name in sorted(by_experiment)
     }
 
 
 def origin(seeds: Sequence[StoredSeed], command: str) -> Section:
-    """How the seeds were made: the command, settings, versions, hardware."""
+    """The origin of the seeds: command, settings, versions, hardware."""
     rows = [
         {"seed": str(s.seed), **s.settings.get("versions", {}), **s.settings.get("machine", {})}
         for s in seeds
     ]
-    made = pd.DataFrame(rows).fillna("")
+    makers = pd.DataFrame(rows).fillna("")
     settings = pd.DataFrame(flat(seeds[0].settings["experiment"]), columns=["setting", "value"])
     numbers = ",".join(str(seed.seed) for seed in seeds)
     return Section(
@@ -72,9 +76,9 @@ def origin(seeds: Sequence[StoredSeed], command: str) -> Section:
             Table(
                 "seeds",
                 "Versions that made them, and the machine.",
-                made,
-                made,
-                words=made.shape[1],
+                makers,
+                makers,
+                words=makers.shape[1],
             ),
             Table("settings", "Settings, as they were kept.", settings, settings, words=2),
         ],

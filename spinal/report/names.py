@@ -8,31 +8,31 @@ BASELINE = "random"
 
 
 def split_name(run_name: str) -> tuple[str, str]:
-    """Method and acquisition function of a run's folder; the latter is empty if not named."""
-    known = [m for m in METHODS if run_name == m or run_name.startswith(f"{m}-")]
-    method = max(known, key=len, default=run_name)
+    """Method and acquisition function in the name of a run; the latter may be empty."""
+    candidates = [m for m in METHODS if run_name == m or run_name.startswith(f"{m}-")]
+    method = max(candidates, key=len, default=run_name)
     return method, run_name[len(method) + 1 :]
 
 
 def is_default(run_name: str) -> bool:
-    """Whether the acquisition function is the one that the method takes by itself."""
+    """Whether the acquisition function is the default of the method."""
     method, acquisition = split_name(run_name)
     return not acquisition or method not in METHODS or acquisition == METHODS[method].acquisition
 
 
 def title(run_name: str) -> str:
-    """For people: ``SPN-CNN``, or ``SPN-CNN, margin`` where it is not the method's own choice."""
+    """A title such as ``SPN-CNN``, or ``SPN-CNN, bald`` if that is not the method's default."""
     method, acquisition = split_name(run_name)
     name = METHODS[method].title if method in METHODS else method
     return name if is_default(run_name) else f"{name}, {acquisition.replace('-', ' ')}"
 
 
 def order(run_name: str) -> tuple[int, bool, str]:
-    """A key to sort by: methods as `spinal methods` lists them, Random last."""
+    """A sort key: methods in the order of `spinal methods`, Random last."""
     method, _ = split_name(run_name)
-    known = list(METHODS)
-    place = known.index(method) if method in known else len(known)
-    return (len(known) + 1 if method == BASELINE else place, not is_default(run_name), run_name)
+    names = list(METHODS)
+    place = names.index(method) if method in names else len(names)
+    return (len(names) + 1 if method == BASELINE else place, not is_default(run_name), run_name)
 
 
 def is_spn(run_name: str) -> bool:
@@ -41,9 +41,9 @@ def is_spn(run_name: str) -> bool:
 
 
 def comparisons(methods: list[str]) -> list[tuple[str, str]]:
-    """The pairs to test: as in the paper, each SPN method against each other method.
+    """The pairs of methods to test: as in the paper, each SPN method against each other method.
 
-    Without any of them, every two methods.
+    Without SPN methods, all pairs.
     """
     subjects = [m for m in methods if is_spn(m)] or methods
     return [

@@ -1,4 +1,4 @@
-"""Numbers as people read them; what is not known is left empty."""
+"""Formatting of numbers; NaN becomes an empty text."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def decimal(value: float, digits: int = 3) -> str:
 
 
 def count(value: float) -> str:
-    """A number of things, in groups of three digits."""
+    """A count, in groups of three digits."""
     return "" if np.isnan(value) else _sign(f"{value:,.0f}")
 
 
 def p_value(value: float) -> str:
-    """To three decimals; smaller ones as less than that."""
+    """A p-value to three decimals, or ``<0.001``."""
     if np.isnan(value):
         return ""
     return "<0.001" if value < 0.0005 else f"{value:.3f}"

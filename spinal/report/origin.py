@@ -1,4 +1,4 @@
-"""How it was made: settings, seeds, versions, hardware, commands."""
+"""The origin of runs: settings, seeds, versions, hardware, commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from spinal.report.names import split_name, title
 from spinal.report.parts import Section, Table
 from spinal.report.read import StoredRun
 
-#: What runs keep of their making, in the order in which it is shown; older ones kept less.
+#: Stored facts on the origin of runs, in the order of display; older runs have fewer.
 _KEPT = ("spinal", "commit", "python", "torch", "numpy", "processor", "system")
 
 
 def section(experiment: Experiment) -> Section:
-    """Everything that is known of the runs' making."""
+    """All stored facts on the origin of the runs."""
     parts = _runs(experiment)
     settings = list(flat(experiment.protocol))
     if settings:
@@ -28,7 +28,7 @@ def section(experiment: Experiment) -> Section:
 
 
 def _runs(experiment: Experiment) -> list[Table]:
-    """The runs, with what made them; in a table of its own, what made all of them alike."""
+    """A table of the runs with their origin, and one of the facts that all runs share."""
     rows = []
     for method in experiment.methods:
         runs = experiment.of(method)
@@ -36,10 +36,10 @@ def _runs(experiment: Experiment) -> list[Table]:
         row["labels"] = _several(str(run.last_labels) for run in runs)
         rows.append(row | _makers(runs))
     data = pd.DataFrame(rows).fillna("")
-    made = [name for name in _KEPT if name in data]
-    made += sorted(set(data.columns[3:]) - set(made))
-    data = data[[*data.columns[:3], *made]]
-    alike = [name for name in made if data[name].nunique() == 1]
+    columns = [name for name in _KEPT if name in data]
+    columns += sorted(set(data.columns[3:]) - set(columns))
+    data = data[[*data.columns[:3], *columns]]
+    alike = [name for name in columns if data[name].nunique() == 1]
     shown = data.assign(method=data["method"].map(title)).drop(columns=alike)
     caption = "Runs, and in what their making differed, if it did."
     tables = [Table("runs", caption, data, shown, words=shown.shape[1])]
@@ -52,7 +52,7 @@ def _runs(experiment: Experiment) -> list[Table]:
 
 
 def _makers(runs: Sequence[StoredRun]) -> dict[str, str]:
-    """What made these runs, from their first rounds to their last: all values of each kind."""
+    """Versions and machines of these runs, with all values that occurred in any round."""
     makers = []
     for run in runs:
         for tables in (*run.settings.get("earlier", []), run.settings):
@@ -79,7 +79,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
 
 
 def _commands(experiment: Experiment) -> list[str]:
-    """The commands that make the same runs, and this report of them."""
+    """The commands that produce the same runs and this report."""
     name = experiment.protocol.get("name", experiment.name)
     commands = []
     for method in experiment.methods:

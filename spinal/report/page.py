@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: figures and styles are in it."""
+"""The report as one self-contained HTML page, with figures and styles inside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinal import __version__
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import inline_svg, to_svg, variables
 
-#: An experiment on the page: its id, which also names its files, its title, and its sections.
+#: A chapter of the page: its id, which is also the name of its files, its title, its sections.
 Chapter = tuple[str, str, Sequence[Section]]
 
 

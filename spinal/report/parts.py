@@ -1,4 +1,4 @@
-"""What a report consists of: sections of tables, drawings and sentences; how tables are written."""
+"""The parts of a report: sections of tables, drawings and sentences; formats of tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers, once for programs and once for people.
+    """A table, in a form for programs and a form for readers.
 
     Attributes:
-        name: Name of its files, without the ending.
+        name: Name of its files, without suffix.
         caption: What the table shows, and how it was computed.
-        data: All numbers, with columns that a program reads (the CSV).
-        shown: The cells as people read them, as text (HTML, Markdown, LaTeX).
-        words: How many columns, from the left, hold words; the others are aligned as numbers.
+        data: All numbers, for programs (CSV).
+        shown: Formatted cells, for readers (HTML, Markdown, LaTeX).
+        words: Number of columns, from the left, that hold words; the others are aligned as numbers.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Table:
         return "\n".join([*rows, "", self.caption, ""])
 
     def to_latex(self) -> str:
-        """For papers: needs booktabs and graphicx, and longtable for what takes several pages.
+        """For papers; needs booktabs and graphicx, and longtable for tables of several pages.
 
-        A table that is wider than the text is made smaller, as far as can be.
+        A table that is wider than the text is scaled down, where LaTeX allows it.
         """
         align = "".join("l" if i < self.words else "r" for i in range(self.shown.shape[1]))
         caption = rf"\caption{{{_latex(self.caption)}}}"
@@ -64,9 +64,10 @@ class Table:
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """For the page; a cell that repeats the one above it, in a column of words, is empty.
+        """For the page. In a column of words, a cell that repeats the one above it is empty.
 
-        Rows that share the first of several words are a group, which is not torn apart in print.
+        If there are several columns of words, rows that share the first word are a group, which is
+        not split between pages in print.
         """
         head = "".join(f"<th{self._class(i)}>{escape(str(c))}</th>"
                        for i, c in enumerate(self.shown.columns))  # fmt: skip
@@ -98,7 +99,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure, the name of its file, and a caption that says how to read it."""
+    """A figure, with the name of its file and a caption."""
 
     name: str
     caption: str
@@ -114,7 +115,7 @@ class Section:
     parts: Sequence[Table | Drawing] = field(default_factory=tuple)
 
 
-#: Tables with more rows than this are folded on the page; in print they are open, and may break.
+#: Tables with more rows are collapsed on the page; in print they are open and may span pages.
 _LONG = 40
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

@@ -1,4 +1,4 @@
-"""Who beats whom, how often: the pairwise penalty matrix."""
+"""The pairwise penalty matrix: how often each method beats each other method."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from spinal.report.plots import INK, STYLE, new_figure
 from spinal.report.statistics import beats
 
 
-def penalties(found: Sequence[Experiment]) -> pd.DataFrame:
-    r"""How often each method (row) beats each other (column), added up over experiments.
+def penalties(experiments: Sequence[Experiment]) -> pd.DataFrame:
+    r"""How often each method (row) beats each other method (column), summed over experiments.
 
-    An experiment adds, to entry :math:`(i, j)`, the share of its budgets at which i is better than
-    j by a two-sided paired t-test over seeds, at 95 %. So an entry is at most the number of
-    experiments, and a column's mean says how much its method was beaten: the lower the better.
+    An experiment adds to entry :math:`(i, j)` the share of its budgets at which i is better than j
+    by a two-sided paired t-test over seeds, at 95 %. So an entry is at most the number of
+    experiments. The mean of a column says how often its method was beaten: lower is better.
     """
-    methods = sorted({m for e in found for m in e.methods}, key=order)
+    methods = sorted({m for e in experiments for m in e.methods}, key=order)
     matrix = pd.DataFrame(0.0, methods, methods)
-    for experiment in found:
+    for experiment in experiments:
         for first in experiment.methods:
             for second in experiment.methods:
                 if first != second:
@@ -41,9 +41,9 @@ def _share_beaten(experiment: Experiment, first: str, second: str) -> float:
     return float(np.mean([beats(paired(values, first, second)) for values in at_budgets]))
 
 
-def section(found: Sequence[Experiment]) -> Section | None:
+def section(experiments: Sequence[Experiment]) -> Section | None:
     """The penalty matrix over all experiments with two seeds or more; None if there are none."""
-    able = [e for e in found if len(e.methods) > 1 and _most_pairs(e) > 1]
+    able = [e for e in experiments if len(e.methods) > 1 and _most_pairs(e) > 1]
     if not able:
         return None
     matrix = penalties(able)
@@ -69,7 +69,7 @@ def section(found: Sequence[Experiment]) -> Section | None:
 
 
 def _most_pairs(experiment: Experiment) -> int:
-    """The most seeds that two methods share."""
+    """The largest number of seeds that two methods share."""
     seeds = [{run.seed for run in experiment.of(m)} for m in experiment.methods]
     return max(len(a & b) for i, a in enumerate(seeds) for b in seeds[i + 1 :])
 

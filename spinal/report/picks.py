@@ -1,4 +1,4 @@
-"""What was picked: how balanced the classes are, and the images that were asked for first."""
+"""The chosen points: balance of their classes, and the first images that were asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinal.runs.asked import FIRST, Asked
 
 
 def section(experiment: Experiment) -> Section | None:
-    """Class balance, and the images asked for first; None if neither was stored."""
+    """Class balance, and the first images that were asked for; None if neither was stored."""
     seed = experiment.of(experiment.methods[0])[0].seed
     asked = _asked(experiment, seed)
     parts: list[Table | Drawing] = []
@@ -42,20 +42,20 @@ def section(experiment: Experiment) -> Section | None:
 
 
 def _asked(experiment: Experiment, seed: int) -> dict[str, Asked]:
-    """What each method asked for first, where that was kept."""
-    found = {
+    """The first images that each method asked for, as far as they were stored."""
+    loaded = {
         method: Asked.load(run.folder)
         for method in experiment.methods
         for run in experiment.of(method)
         if run.seed == seed
     }
-    return {method: asked for method, asked in found.items() if asked is not None}
+    return {method: asked for method, asked in loaded.items() if asked is not None}
 
 
 def class_balance(experiment: Experiment) -> pd.DataFrame:
     r"""Normalised entropy, :math:`-\sum_c s_c \log s_c / \log C`, of the shares of C classes.
 
-    Arranged as `Experiment.accuracy` is; NaN where counts were not stored.
+    In the layout of `Experiment.accuracy`; NaN if counts were not stored.
     """
     return experiment.tabulate(_balance)
 
@@ -95,16 +95,16 @@ def _class_table(experiment: Experiment, classes: tuple[str, ...] | None) -> Tab
 
 
 def contact_sheet(asked: dict[str, Asked]) -> Figure:
-    """The first images that each method asked for, a line of them for each."""
+    """The first images that each method asked for, one row per method."""
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = new_figure(9.6, 0.66 * len(asked))
         panels = figure.subplots(len(asked), FIRST, squeeze=False)
-        for line, (method, kept) in zip(panels, asked.items(), strict=True):
+        for line, (method, first) in zip(panels, asked.items(), strict=True):
             for axes in line:
                 axes.set_axis_off()
-            for axes, image, label in zip(line, kept.images, kept.labels, strict=False):
+            for axes, image, label in zip(line, first.images, first.labels, strict=False):
                 axes.imshow(_displayed(image), interpolation="nearest")
-                name = kept.classes[label]
+                name = first.classes[label]
                 axes.text(0.5, -0.08, name[:6], ha="center", va="top", fontsize=6, color=INK,
                           transform=axes.transAxes)  # fmt: skip
             line[0].text(-0.15, 0.5, title(method), ha="right", va="center", fontsize=9,
@@ -113,7 +113,7 @@ def contact_sheet(asked: dict[str, Asked]) -> Figure:
 
 
 def _displayed(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """An image [H, W, C] as RGB; grey ones dark on light, as on paper."""
+    """An image [H, W, C] as RGB; grey images are inverted, dark on light."""
     if image.shape[-1] == 1:
         return np.repeat(255 - image, 3, axis=-1)
     return np.asarray(image)

@@ -1,4 +1,4 @@
-"""How figures look: colours, labels beside lines, and SVG that suits light and dark pages."""
+"""Style of figures: colours, labels beside lines, and SVG for light and dark pages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sklearn.isotonic import isotonic_regression
 
 from spinal.report.names import is_default, split_name, title
 
-# On a light page, and the same hue on a dark one. The first seven, which the paper compares, are
-# told apart by people who do not see red and green alike (after Okabe and Ito; those of them that
-# are too pale for text are darker); lines are labelled, so that no colour has to be looked up.
+# Colours on a light page, and the same hues on a dark one. The first seven, for the methods of the
+# paper, can be distinguished by colour-blind readers (after Okabe and Ito, with colours that are
+# too pale for text made darker). Lines are labelled directly, without a legend.
 _COLOURS = {
     "spn-cnn": ("#0072b2", "#56b4e9"),
     "mc-dropout": ("#d55e00", "#ff8f4a"),
@@ -38,7 +38,7 @@ _COLOURS = {
 _OTHER = ("#444444", "#cccccc")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 
-#: Shades for the parts of a whole (phases of a round), from first to last.
+#: Shades for the phases of a round, from first to last.
 SHADES = ("#1b4f72", "#2e86c1", "#85c1e9", "#f5b041", "#ca6f1e", "#7b7d7d")
 #: The end of a line: its method, x and y.
 End = tuple[str, float, float]
@@ -73,10 +73,10 @@ class Look:
 
 
 def look(run_name: str, among: Sequence[str] = ()) -> Look:
-    """How a run's lines are drawn: the colour is the method's, wherever it is shown.
+    """The line style of a run. A method has the same colour in all figures.
 
-    The method's own acquisition function is a solid line; others are dashed, in the order that
-    they have ``among`` the runs shown.
+    The method's default acquisition function has a solid line. Others have dashes, which depend on
+    their position ``among`` the runs in the figure.
     """
     method, _ = split_name(run_name)
     colour = _COLOURS.get(method, _OTHER)[0]
@@ -87,15 +87,15 @@ def look(run_name: str, among: Sequence[str] = ()) -> Look:
 
 
 def new_figure(width: float = 7.2, height: float = 4.4) -> Figure:
-    """An empty figure, in inches; draw in it within ``mpl.rc_context(STYLE)``."""
+    """An empty figure; sizes are in inches. Draw in it within ``mpl.rc_context(STYLE)``."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def label_ends(axes: Axes, ends: Sequence[End], size: float = 10) -> None:
-    """Write each method's name beside the end of its line, apart from the others.
+    """Write the name of each method beside the end of its line, without overlaps.
 
-    Names are moved as little as they can be (least squares) to stand a line apart and inside the
-    axes; a thin line leads to one that was moved. Call it when everything else is drawn.
+    Names are moved as little as possible (least squares) so that they are a line apart and inside
+    the axes. A thin line leads to a name that was moved. Call this after drawing everything else.
 
     Args:
         axes: Axes with their final limits and size.
@@ -109,10 +109,10 @@ def label_ends(axes: Axes, ends: Sequence[End], size: float = 10) -> None:
     gap = (high - low) * 1.3 * size / height
     ranked = sorted(ends, key=lambda end: end[2])
     steps = gap * np.arange(len(ranked))
-    wanted = np.array([y for _, _, y in ranked])
+    heights = np.array([y for _, _, y in ranked])
     room = max(high - steps[-1], low)
-    places = isotonic_regression(wanted - steps, y_min=low, y_max=room) + steps
-    far = np.abs(places - wanted) > gap / 3
+    places = isotonic_regression(heights - steps, y_min=low, y_max=room) + steps
+    far = np.abs(places - heights) > gap / 3
     for (method, x, y), place, moved in zip(ranked, places, far, strict=True):
         colour = look(method).colour
         axes.annotate(
@@ -130,9 +130,9 @@ class Curve:
     """A line of a figure.
 
     Attributes:
-        method: Whose line it is.
+        method: Name of the run.
         mean: Values by number of labels.
-        spread: How far a band reaches on both sides of the line; None for no band.
+        spread: Half the width of the band around the line; None for no band.
     """
 
     method: str
@@ -170,11 +170,11 @@ def curve_figure(
 
     Args:
         title: Title of the figure.
-        ylabel: What the lines show.
+        ylabel: Label of the vertical axis.
         curves: The lines.
         height: Height of the figure in inches.
-        top: Upper limit of the vertical axis; None: as the lines need it.
-        behind: Draws what is to be behind the lines.
+        top: Upper limit of the vertical axis; None for an automatic one.
+        behind: Draws the background, before the lines.
     """
     with mpl.rc_context(STYLE):
         figure = new_figure(height=height)
@@ -186,13 +186,13 @@ def curve_figure(
             axes.set_ylim(top=top)
         axes.set_ylabel(ylabel)
         axes.set_title(title, loc="left")
-        figure.draw_without_rendering()  # the layout, which places of names depend on
+        figure.draw_without_rendering()  # positions of names depend on the layout
         label_ends(axes, ends)
     return figure
 
 
 def to_svg(figure: Figure) -> str:
-    """The figure as SVG: no background, text as text; the same figure gives the same text."""
+    """The figure as SVG, without background and with text as text; reproducible."""
     file = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
@@ -201,9 +201,9 @@ def to_svg(figure: Figure) -> str:
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
-    """SVG to be put into a page: ids of its own, and colours that the page may change.
+    """SVG for use inside a page, with unique ids and with colours that the page can change.
 
-    Black is the page's own text colour; colours of methods become variables, see `variables`.
+    Black becomes the text colour of the page; colours of methods become variables, see `variables`.
     """
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
@@ -221,7 +221,7 @@ def variables(dark: bool) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure; the same figure gives the same file."""
+    """Write a figure to a file; reproducible."""
     if path.suffix == ".svg":
         path.write_text(to_svg(figure), encoding="utf-8")
         return

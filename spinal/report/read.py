@@ -1,4 +1,4 @@
-"""Runs on disk, as they were stored: read, never changed."""
+"""Reading of runs on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spinal.runs import RoundRecord, read_rounds, read_settings
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """A run's folder: where it belongs, its rounds, and its settings (none, if not kept)."""
+    """A run on disk: protocol, method, seed, rounds, and settings (empty if not stored)."""
 
     protocol: str
     method: str
@@ -31,12 +31,12 @@ class StoredRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all rounds that its settings ask for are there."""
+        """Whether all rounds of its protocol are done."""
         return len(self.rounds) > self.settings.get("protocol", {}).get("rounds", 0)
 
     @property
     def last_labels(self) -> int:
-        """Labels at the last round."""
+        """Number of labels in the last round."""
         return self.rounds[-1].labels
 
     def at(self, labels: int) -> RoundRecord:
@@ -44,7 +44,7 @@ class StoredRun:
         return next(record for record in self.rounds if record.labels == labels)
 
     def outcomes(self, labels: int) -> Outcomes | None:
-        """Which test points were right at a budget; None if that was not stored."""
+        """Which test points were right at a budget; None if it was not stored."""
         right = self.at(labels).right_points()
         if right is None:
             return None
@@ -55,7 +55,7 @@ class StoredRun:
 
     @cached_property
     def _test_indices(self) -> NDArray[np.int64] | None:
-        """The test points, by the splits beside the runs; None for all points of the dataset."""
+        """The test points, from the splits beside the runs; None if all of the dataset are used."""
         path = self.folder.parents[1] / "splits" / f"seed-{self.seed}.json"
         if path.exists():
             return Splits.load(path).test
@@ -64,10 +64,10 @@ class StoredRun:
 
 
 def stored_runs(folder: str | Path) -> list[StoredRun]:
-    """Every run under ``folder`` that has a round, in the order of its path.
+    """Every run under ``folder`` with at least one round, in the order of paths.
 
-    The protocol is the path from ``folder`` to the runs: folders of runs with the same protocol and
-    other settings, side by side, stay apart.
+    The protocol is the path from ``folder`` to the runs, so that folders with runs of the same
+    protocol and different settings stay separate.
 
     Raises:
         SpinalError: if there are no runs.
@@ -95,7 +95,7 @@ def stored_runs(folder: str | Path) -> list[StoredRun]:
 
 
 def rounds_table(runs: list[StoredRun]) -> pd.DataFrame:
-    """A row for each round: protocol, method, seed, its numbers, and ``seconds_<phase>``."""
+    """One row per round: protocol, method, seed, its numbers, and ``seconds_<phase>``."""
     rows = []
     for run in runs:
         names = {"protocol": run.protocol, "method": run.method, "seed": run.seed}
@@ -106,7 +106,7 @@ def rounds_table(runs: list[StoredRun]) -> pd.DataFrame:
 
 
 def read_runs(folder: str | Path) -> pd.DataFrame:
-    """A row for each round of each run under ``folder``.
+    """One row per round of each run under ``folder``.
 
     Columns: protocol, method, seed, round, labels, accuracy, nll, ece, the same by the network,
     and ``seconds_<phase>``.
@@ -118,7 +118,7 @@ def read_runs(folder: str | Path) -> pd.DataFrame:
 
 
 def area_under_curve(labels: np.ndarray, accuracy: np.ndarray) -> float:
-    """The mean accuracy over the budget: the area by trapezoids, over the width of the budget."""
+    """The area under the curve, by trapezoids, divided by the width of the budget."""
     if len(labels) == 1:
         return float(accuracy[0])
     return float(integrate.trapezoid(accuracy, labels) / (labels[-1] - labels[0]))

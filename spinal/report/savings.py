@@ -1,4 +1,4 @@
-"""Labels needed to reach an accuracy, and how many of them choosing saves."""
+"""Labels needed to reach an accuracy, and labels saved compared with Random."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinal.report.parts import Table
 
 
 def labels_needed(experiment: Experiment) -> Table:
-    """Labels at which each method's mean curve first reaches given accuracies."""
+    """The number of labels at which each method's mean curve first reaches some accuracies."""
     curves = {m: experiment.mean_curve(m).loc[experiment.labels] for m in experiment.methods}
     targets = _targets(curves)
     rows, shown = [], []
@@ -44,7 +44,7 @@ def labels_needed(experiment: Experiment) -> Table:
 
 
 def first_reached(curve: pd.Series, target: float) -> float:
-    """Where a curve first reaches ``target``, by straight lines between its points; NaN if not."""
+    """Where a curve first reaches ``target``, by linear interpolation; NaN if it does not."""
     labels, values = curve.index.to_numpy(float), curve.to_numpy(float)
     above = np.flatnonzero(values >= target)
     if not len(above):
@@ -57,7 +57,7 @@ def first_reached(curve: pd.Series, target: float) -> float:
 
 
 def _targets(curves: dict[str, pd.Series]) -> list[float]:
-    """Up to four round accuracies that some method reaches after its start, and Random's last."""
+    """Up to four round accuracies that some method reaches, and the final accuracy of Random."""
     start = max(curve.iloc[0] for curve in curves.values())
     best = max(curve.max() for curve in curves.values())
     levels: list[float] = []

@@ -29,10 +29,10 @@ def write_showcase(
     """Write ``spn.png`` and ``spn.csv`` into a folder.
 
     Args:
-        accuracies: by the share of features that are ``missing``, a column for each way.
+        accuracies: one row per share of ``missing`` features, one column per way to handle them.
         digits: log-densities ``[N]`` of digits.
         noise: log-densities ``[N]`` of noise.
-        folder: made, if it is not there.
+        folder: created if it does not exist.
 
     Returns:
         The files.

@@ -1,4 +1,4 @@
-"""Whether differences are more than chance: over test points, as in the paper, and over seeds."""
+"""Significance of differences: over test points, as in the paper, and over seeds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def section(experiment: Experiment) -> Section | None:
 
 
 def budgets(experiment: Experiment) -> list[int]:
-    """Where tests are made: the paper's budgets, if it has any here; else ten, evenly spaced."""
+    """The budgets at which to test: those of the paper, if any; else ten, evenly spaced."""
     labels = experiment.labels
     printed = p_values()
     theirs = printed[printed["table"] == experiment.paper]["labels"].unique()
@@ -96,7 +96,7 @@ def _z_shown(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _printed(experiment: Experiment) -> pd.DataFrame:
-    """The paper's p-values, to be put beside ours."""
+    """The paper's p-values, to compare with ours."""
     printed = p_values()
     printed = printed[printed["table"] == experiment.paper].drop(columns="table")
     return printed.rename(columns={"p_value": "paper_p_value"})
@@ -108,12 +108,12 @@ def _pairs(
     """Outcomes of two methods on the same test points, for each seed that has both."""
     ones = {run.seed: run.outcomes(labels) for run in experiment.of(first)}
     others = {run.seed: run.outcomes(labels) for run in experiment.of(second)}
-    found = {}
+    pairs = {}
     for seed in sorted(ones.keys() & others.keys()):
         one, other = ones[seed], others[seed]
         if one is not None and other is not None and np.array_equal(one.indices, other.indices):
-            found[seed] = one, other
-    return found
+            pairs[seed] = one, other
+    return pairs
 
 
 def _table(
@@ -124,9 +124,9 @@ def _table(
     Args:
         name: Name of the table.
         caption: Caption of the table.
-        rows: A row for each test, with ``method``, ``competitor`` and ``p_value``.
+        rows: One row per test, with ``method``, ``competitor`` and ``p_value``.
         cells: For each test, the cells between the two methods and the p-value.
-        words: How many columns hold words.
+        words: Number of columns that hold words.
     """
     if not rows:
         return None

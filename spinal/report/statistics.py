@@ -1,11 +1,11 @@
 """Tests and intervals: over the points of a test set, and over seeds.
 
-Two sources of chance, two kinds of test, and neither stands in for the other:
+There are two sources of randomness, and a kind of test for each:
 
-- a z-test or McNemar's test over test points takes trained classifiers as given. It says whether
-  *these* classifiers differ; training again from other labels may say otherwise.
-- a test or an interval over seeds takes each paired seed as one observation. It says whether the
-  *methods* differ, and needs seeds.
+- A z-test or McNemar's test over test points treats the trained classifiers as fixed. It says
+  whether *these* classifiers differ; training with other labels may give another result.
+- A test or an interval over seeds treats each paired seed as one observation. It says whether the
+  *methods* differ, and needs several seeds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def z_test(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> float:
     _, point_of = np.unique(points, return_inverse=True)
     sums, counts = np.bincount(point_of, differences), np.bincount(point_of)
     spread = np.sqrt(np.square(sums - counts * differences.mean()).sum())
-    if spread == 0:  # no point on which they differ, or all points alike
+    if spread == 0:  # they differ on no point, or by the same amount on all points
         return 0.5 if not differences.any() else float(differences.mean() < 0)
     return float(stats.norm.sf(sums.sum() / spread))
 
@@ -60,11 +60,11 @@ def mcnemar_test(first: Outcomes, second: Outcomes) -> float:
 
 
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
-    """Holm's correction for testing so often; what is NaN stays so, and does not count."""
+    """Holm's correction for multiple tests; NaN stays NaN and does not count as a test."""
     corrected = np.asarray(p_values, float).copy()
-    known = ~np.isnan(corrected)
-    if known.any():
-        corrected[known] = multipletests(corrected[known], method="holm")[1]
+    is_number = ~np.isnan(corrected)
+    if is_number.any():
+        corrected[is_number] = multipletests(corrected[is_number], method="holm")[1]
     return corrected
 
 
@@ -76,7 +76,7 @@ def paired_t_test(differences: NDArray[np.float64]) -> float:
 
 
 def deviation(values: Sequence[float] | NDArray[np.float64]) -> float:
-    """Standard deviation over seeds; NaN for one."""
+    """Standard deviation over seeds; NaN for a single seed."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
 
 
@@ -84,12 +84,12 @@ def t_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float,
     r"""Student's interval of the mean over seeds; NaN for one seed.
 
     The ends are :math:`\bar x \pm t_{n-1} s / \sqrt n`, with the quantile of Student's distribution
-    with :math:`n - 1` degrees of freedom. It is the only interval in a report: it leaves out 0
-    exactly where `paired_t_test` gives less than ``1 - level``.
+    with :math:`n - 1` degrees of freedom. It is the only interval in a report: it excludes 0
+    exactly if `paired_t_test` is below ``1 - level``.
 
     Args:
         values: A value for each seed, ``[n]``; paired differences for a paired interval.
-        level: How often such intervals contain the true mean.
+        level: Confidence level.
     """
     n = len(values)
     if n < 2:

@@ -1,4 +1,4 @@
-"""Summaries: a line for each method, with paired differences to Random."""
+"""Summaries: one row per method, with paired differences to Random."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HEADER = [
 ]  # fmt: skip
 
 
-def summarise(found: Sequence[Experiment]) -> pd.DataFrame:
+def summarise(experiments: Sequence[Experiment]) -> pd.DataFrame:
     """For each protocol and method: area under the curve, final accuracy, time.
 
     Areas and final accuracies are those of the page, over the budgets that all methods share.
     ``gain`` is the mean difference in area to Random over paired seeds, with its 95 % interval by
     Student's t, which needs two seeds or more.
     """
-    return pd.DataFrame([_row(e, method) for e in found for method in sorted(e.methods)])
+    return pd.DataFrame([_row(e, method) for e in experiments for method in sorted(e.methods)])
 
 
 def _row(experiment: Experiment, method: str) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def _row(experiment: Experiment, method: str) -> dict[str, Any]:
 
 
 def to_markdown(summary: pd.DataFrame) -> str:
-    """The summary as a Markdown table, for people."""
+    """The summary as a Markdown table."""
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += ["| " + " | ".join(cells) + " |" for cells in rows(summary)]
     return "\n".join(lines) + "\n"
 
 
 def rows(summary: pd.DataFrame) -> list[list[str]]:
-    """The cells of the table, as people read them."""
+    """The formatted cells of the table."""
     table = []
     for row in summary.to_dict("records"):
         gain = ""

@@ -1,4 +1,4 @@
-"""What choosing costs: seconds by phase, and run times as multiples of Random's."""
+"""Run times: seconds by phase, and ratios to Random."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PHASES = ("network", "features", "posterior", "scoring", "choice")
 
 
 def section(experiment: Experiment) -> Section | None:
-    """Seconds of a run; None where they were not stored."""
+    """Seconds of a run; None if they were not stored."""
     seconds = phases(experiment)
     if seconds.empty:
         return None
@@ -32,7 +32,7 @@ def section(experiment: Experiment) -> Section | None:
 
 
 def phases(experiment: Experiment) -> pd.DataFrame:
-    """Seconds of a run, mean over seeds: a row for each method, a column for each phase."""
+    """Seconds of a run, mean over seeds: one row per method, one column per phase."""
     budget = experiment.labels[-1]
     rows: dict[str, pd.Series] = {}
     for method in experiment.methods:

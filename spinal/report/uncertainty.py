@@ -77,7 +77,7 @@ def _sections(seeds: Sequence[StoredSeed]) -> list[Section]:
 
 
 def detection(seeds: Sequence[StoredSeed]) -> Table:
-    """How well each score of each method tells outside from inside."""
+    """How well each score of each method separates outside from inside."""
     rows, shown = [], []
     for method in METHODS:
         for score, described in _SCORES.items():
@@ -106,7 +106,7 @@ def detection(seeds: Sequence[StoredSeed]) -> Table:
 
 
 def predictions(seeds: Sequence[StoredSeed]) -> Table:
-    """How good the predictions are inside, what they cost, and the mean entropies."""
+    """Quality of the predictions inside, their cost, and the mean entropies."""
     getters: dict[str, tuple[str, Callable[[dict[str, Any]], float]]] = {
         "accuracy": ("accuracy, %", lambda p: p["accuracy"]),
         "ece": ("ECE", lambda p: p["ece"]),
@@ -157,14 +157,14 @@ def _densities(seeds: Sequence[StoredSeed]) -> Drawing:
             _density_panel(axes, seeds, method, named=axes is panels[0])
         room = 1.12 * panels[0].get_ylim()[1]  # for names
         panels[0].set(ylabel="density", ylim=(0, room))
-        classes = seeds[0].parts[0]["classes"]
-        panels[0].set(xlim=(0, np.log(classes)), xticks=range(int(np.log(classes)) + 1))
+        n_classes = seeds[0].parts[0]["classes"]
+        panels[0].set(xlim=(0, np.log(n_classes)), xticks=range(int(np.log(n_classes)) + 1))
         figure.supxlabel("entropy (nats)", fontsize=10)
     return Drawing("densities", caption, figure)
 
 
 def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: bool) -> None:
-    """Both densities of a method; ``named``: say beside them which is which."""
+    """Both densities of a method, labelled if ``named``."""
     colour = look(method).colour
     x, inside = _density(_histogram(seeds, method, "inside"), seeds[0])
     _, outside = _density(_histogram(seeds, method, "outside"), seeds[0])
@@ -175,7 +175,7 @@ def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: 
     axes.set_title(title(method), loc="left", color=colour)
     axes.set_title(f"AUROC {area:.3f}", loc="right", fontsize=9)
     if named:
-        # Where each is farthest above the other.
+        # Label each where it is farthest above the other.
         highest = ((inside - outside).argmax(), (outside - inside).argmax())
         for name, density, at, ink in zip(
             _names(seeds[0]), (inside, outside), highest, (INK, colour), strict=True
@@ -189,8 +189,8 @@ def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: 
 
 def _density(counts: NDArray, measurement: StoredSeed) -> tuple[NDArray, NDArray]:
     """Entropies and their density, by a normal kernel that is reflected at both ends."""
-    classes = measurement.parts[0]["classes"]
-    width = np.log(classes) / len(counts)
+    n_classes = measurement.parts[0]["classes"]
+    width = np.log(n_classes) / len(counts)
     smooth = gaussian_filter1d(counts.astype(float), BANDWIDTH / width, mode="reflect")
     return width * (np.arange(len(counts)) + 0.5), smooth / (counts.sum() * width)
 
@@ -234,7 +234,7 @@ def _part(measurement: StoredSeed, method: str) -> dict[str, Any]:
 def _values(
     seeds: Sequence[StoredSeed], method: str, get: Callable[[dict[str, Any]], float]
 ) -> NDArray[np.float64]:
-    """A number of each seed."""
+    """``get`` of the part of each seed, as an array."""
     return np.array([get(_part(seed, method)) for seed in seeds])
 
 
@@ -244,7 +244,7 @@ def _histogram(seeds: Sequence[StoredSeed], method: str, where: str) -> NDArray:
 
 
 def _names(measurement: StoredSeed) -> tuple[str, str]:
-    """What the datasets are called: inside, and outside."""
+    """Titles of the datasets inside and outside."""
     names = (measurement.settings["experiment"][key] for key in ("dataset", "outside"))
     inside, outside = (
         PUBLISHED[name].title.partition(",")[0] if name in PUBLISHED else name for name in names

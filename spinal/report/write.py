@@ -34,21 +34,23 @@ def write_report(runs: str | Path, out: str | Path) -> list[Path]:
     same runs give the same files, byte for byte.
     """
     stored = stored_runs(runs)
-    found = experiments(stored)
+    compared = experiments(stored)
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    chapters: list[Chapter] = [(e.file_name, e.title, _sections(e)) for e in found]
-    overall = penalties.section(found)
+    chapters: list[Chapter] = [(e.file_name, e.title, _sections(e)) for e in compared]
+    overall = penalties.section(compared)
     if overall is not None:
-        chapters.append((_OVERALL, "All experiments" if len(found) > 1 else "Overall", [overall]))
+        chapters.append(
+            (_OVERALL, "All experiments" if len(compared) > 1 else "Overall", [overall])
+        )
     write_text(out / "index.html", page(chapters))
-    written = [out / "index.html", *_write_overview(found, out)]
+    written = [out / "index.html", *_write_overview(compared, out)]
     rounds_table(stored).to_csv(out / "rounds.csv", index=False, float_format="%.6g")
     return [*written, out / "rounds.csv", *write_parts(chapters, out)]
 
 
 def summary_of(runs: str | Path) -> pd.DataFrame:
-    """The summary alone, of the runs under a folder that can be compared."""
+    """The summary of the comparable runs under a folder."""
     return summarise(experiments(stored_runs(runs)))
 
 
@@ -65,22 +67,22 @@ def _sections(experiment: Experiment) -> list[Section]:
     return [section for section in sections if section is not None]
 
 
-def _write_overview(found: list[Experiment], out: Path) -> list[Path]:
-    """The curves of each experiment and the summary of all of them, to be shown elsewhere."""
+def _write_overview(compared: list[Experiment], out: Path) -> list[Path]:
+    """The curves of each experiment and the summary of all, for use outside the page."""
     written = []
-    for experiment in found:
+    for experiment in compared:
         figure = curves.learning_curves(experiment)
         for suffix in (".png", ".svg"):
             written.append(out / f"{experiment.file_name}{suffix}")
             plots.save(figure, written[-1])
-    summary = summarise(found)
+    summary = summarise(compared)
     summary.to_csv(out / "summary.csv", index=False, float_format="%.6g")
     write_text(out / "summary.md", to_markdown(summary))
     return [*written, out / "summary.csv", out / "summary.md"]
 
 
 def write_parts(chapters: list[Chapter], out: Path) -> list[Path]:
-    """Every table and drawing of the page, as files of its own."""
+    """Write every table and drawing of the page to separate files."""
     written = []
     for name, _, sections in chapters:
         folder = out / name

@@ -1,6 +1,6 @@
-"""What a run is on disk: records of rounds, folders, locks, where results came from.
+"""Runs on disk: records of rounds, folders, locks, and the origin of results.
 
-Nothing here imports torch or a model: a report reads runs without either.
+Nothing here imports torch or a model, so that reports can read runs without them.
 """
 
 from spinal.runs.folder import RunBusyError, RunFolder, read_settings

@@ -1,4 +1,4 @@
-"""The images that a run asked for first, kept beside its rounds: a report needs no dataset."""
+"""The first images that a run asked for, stored with its rounds: reports need no dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinal.data import Dataset
 from spinal.files import read_arrays, replacing
 from spinal.runs.records import RoundRecord
 
-#: How many images are kept; fewer, if a run asks for fewer.
+#: Maximum number of images that are stored.
 FIRST = 20
 
 FILE_NAME = "asked.npz"
@@ -21,7 +21,7 @@ FILE_NAME = "asked.npz"
 
 @dataclass(frozen=True)
 class Asked:
-    """The images that a run asked for first.
+    """The first images that a run asked for.
 
     Attributes:
         images: ``[N, H, W, C]``, in the order in which they were asked for.
@@ -42,7 +42,7 @@ class Asked:
 
     @classmethod
     def load(cls, folder: Path) -> Asked | None:
-        """Read what the run in a folder asked for first; None if that was not kept.
+        """Read the images from the folder of a run; None if there are none.
 
         Raises:
             FileFormatError: If the file is damaged.
@@ -56,11 +56,8 @@ class Asked:
 
 
 def keep_asked(folder: Path, dataset: Dataset, rounds: Sequence[RoundRecord]) -> None:
-    """Keep the first images that these rounds asked for.
-
-    Nothing is kept if the points of the dataset are not images.
-    """
-    picks = [index for record in rounds for index in record.picks][:FIRST]
-    if picks and dataset.train_images.ndim == 4:
-        images, labels = dataset.train_images[picks], dataset.train_labels[picks]
+    """Store the first images that these rounds asked for, if the dataset consists of images."""
+    indices = [index for record in rounds for index in record.picks][:FIRST]
+    if indices and dataset.train_images.ndim == 4:
+        images, labels = dataset.train_images[indices], dataset.train_labels[indices]
         Asked(images, labels, dataset.classes).save(folder)

@@ -1,4 +1,4 @@
-"""A folder of results that grows line by line, for one process at a time, and can be resumed."""
+"""A resumable folder of results, written line by line by one process at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinal.runs.lines import read_lines, write_lines
 from spinal.runs.origin import origin
 
 _SETTINGS = "run.toml"
-#: Tables of ``run.toml`` that say where results came from, and are no settings.
+#: Tables of ``run.toml`` with the origin of results; they are not settings.
 _ORIGIN = ("earlier", "machine", "versions")
 
 
@@ -30,11 +30,11 @@ class RunFolder:
     """The results of one run, measurement or tuning, as lines in a folder.
 
     Attributes:
-        path: The folder; need not exist yet.
-        lines_name: Name of the file of lines in it.
-        settings: All that decides what the lines say, as plain values for TOML.
-        free: Settings that may differ between the parts of a resumed run, as ``table.key``.
-        lock_name: Name of the lock file in it.
+        path: The folder. It need not exist yet.
+        lines_name: Name of the file of lines.
+        settings: All settings that determine the lines, as plain values for TOML.
+        free: Settings, as ``table.key``, that may change when a run is resumed.
+        lock_name: Name of the lock file.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class RunFolder:
         return self.path / self.lines_name
 
     def lines(self) -> list[dict[str, Any]]:
-        """The lines that are finished.
+        """The finished lines.
 
         Raises:
             FileFormatError: If one of them is damaged.
@@ -61,18 +61,18 @@ class RunFolder:
         write_lines(self.lines_path, lines)
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Add a line. The file is there whole at any moment."""
+        """Add a line, atomically."""
         self.write([*self.lines(), line])
 
     @contextmanager
     def lock(self, wait: float = 0.0) -> Iterator[None]:
-        """Make the folder, and keep other processes out of it.
+        """Create the folder, and lock it against other processes.
 
         Args:
             wait: Seconds to wait for another process to finish.
 
         Raises:
-            RunBusyError: If another process still works on it.
+            RunBusyError: If another process still holds the lock.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(self.path / self.lock_name)
@@ -86,10 +86,10 @@ class RunFolder:
             lock.release()
 
     def check_settings(self) -> None:
-        """Make sure that the results in the folder, if any, were made with the same settings.
+        """Check that the results in the folder, if any, have the same settings.
 
         Raises:
-            SpinalError: If they were not. The message names the settings that differ.
+            SpinalError: If they have not. The message names the settings that differ.
         """
         saved = read_settings(self.path)
         ignored = (*_ORIGIN, *self.free)
@@ -101,9 +101,9 @@ class RunFolder:
             )
 
     def write_settings(self) -> None:
-        """Write ``run.toml``: the settings, and what makes the lines from here on.
+        """Write ``run.toml``: the settings, and the versions and machine of the lines to come.
 
-        What made the lines before, if it was something else, stays under ``earlier``.
+        Other versions or machines of earlier lines are listed under ``earlier``.
         """
         saved, now, done = read_settings(self.path), origin(), len(self.lines())
         earlier = saved.get("earlier", [])
@@ -125,15 +125,15 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def _differences(
-    saved: Mapping[str, Any], wanted: Mapping[str, Any], ignored: tuple[str, ...], prefix: str = ""
+    saved: Mapping[str, Any], current: Mapping[str, Any], ignored: tuple[str, ...], prefix: str = ""
 ) -> list[str]:
-    """The settings that differ, but for those that are ignored, as sentences."""
+    """The settings that differ, except ignored ones, as sentences."""
     sentences = []
-    for key in sorted(saved.keys() | wanted.keys()):
+    for key in sorted(saved.keys() | current.keys()):
         name = f"{prefix}{key}"
         if name in ignored:
             continue
-        old, new = saved.get(key), wanted.get(key)
+        old, new = saved.get(key), current.get(key)
         if isinstance(old, Mapping) or isinstance(new, Mapping):
             sentences += _differences(old or {}, new or {}, ignored, f"{name}.")
         elif old != new:

@@ -1,7 +1,7 @@
-"""Files of JSON lines in which every line carries a checksum, so that damage is found and named.
+"""Files of JSON lines with a checksum in every line, to detect damage.
 
 A line is a JSON object whose last entry is ``"checksum"``: the CRC-32, in eight hexadecimal digits,
-of the same object written without it. Files from before there were checksums are read as they are.
+of the same object written without it. Older files without checksums can still be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHECKED = re.compile(rb'(\{.*), "' + _KEY.encode() + rb'": "([0-9a-f]{8})"\}', 
 
 
 def write_lines(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
-    """Write a line for each object, none of them empty. The file is whole at any moment."""
+    """Write one line per object, atomically. Objects must not be empty."""
     write_text(path, "".join(f"{_with_checksum(json.dumps(value))}\n" for value in objects))
 
 
@@ -48,10 +48,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def damaged_line(path: Path, number: int, reason: object) -> FileFormatError:
-    """The error for a line that cannot be trusted; lines are counted from 1."""
+    """The error for a damaged line; lines are counted from 1."""
     return FileFormatError(
         f"{path}: damaged in line {number} ({reason}); delete that line and all after it, then run "
-        "the same command again: it goes on from there"
+        "the same command again: it resumes from there"
     )
 
 
@@ -73,5 +73,5 @@ def _parsed(
     except ValueError as error:
         raise damaged_line(path, number, error) from error
     if not isinstance(value, dict) or _KEY in value:
-        raise damaged_line(path, number, "not an object as it was written")
+        raise damaged_line(path, number, "not the JSON object that was written")
     return value

@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy, likelihood, calibration, and which points they got right."""
+"""Metrics of predictions: accuracy, likelihood, calibration, and which points are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BINS = 15
 
 
 def evaluate(log_probs_N_C: NDArray, labels_N: NDArray) -> dict[str, Any]:
-    """Accuracy, negative log-likelihood (nats a point), expected calibration error and its bins."""
+    """Accuracy, mean negative log-likelihood in nats, expected calibration error and its bins."""
     log_probs = log_probs_N_C.astype(np.float64)
     bins = reliability(np.exp(log_probs), labels_N)
     return {
@@ -24,11 +24,11 @@ def evaluate(log_probs_N_C: NDArray, labels_N: NDArray) -> dict[str, Any]:
 
 
 def reliability(probs_N_C: NDArray, labels_N: NDArray, bins: int = BINS) -> dict[str, NDArray]:
-    """Points by their confidence, the largest probability of each, in bins of equal width.
+    """Points in bins of equal width by confidence, the largest class probability of a point.
 
     Returns:
-        For each bin: ``count`` of the points, how many were ``right``, and the sum of their
-        ``confidence``.
+        For each bin, the number of points (``count``), the number of correctly classified points
+        (``right``), and the sum of their ``confidence``.
     """
     confidence = probs_N_C.max(1)
     right = probs_N_C.argmax(1) == labels_N
@@ -43,17 +43,18 @@ def reliability(probs_N_C: NDArray, labels_N: NDArray, bins: int = BINS) -> dict
 def calibration_error(reliability: dict[str, NDArray]) -> float:
     r"""Expected calibration error, :math:`\sum_b \frac{n_b}{N} |a_b - c_b|`.
 
-    Accuracy :math:`a_b` and mean confidence :math:`c_b` of the :math:`n_b` points in bin b.
+    Here :math:`a_b` is the accuracy and :math:`c_b` the mean confidence of the :math:`n_b` points
+    in bin b.
     """
     gap = np.abs(np.subtract(reliability["right"], reliability["confidence"]))
     return float(gap.sum() / np.sum(reliability["count"]))
 
 
 def pack(right_N: NDArray[np.bool_]) -> str:
-    """Which points were right, a bit each, as text for a line of JSON."""
+    """Which points are right, one bit per point, as text for JSON."""
     return base64.b64encode(np.packbits(right_N).tobytes()).decode("ascii")
 
 
 def unpack(text: str, n: int) -> NDArray[np.bool_]:
-    """What `pack` made of ``n`` points."""
+    """The inverse of `pack`, for ``n`` points."""
     return np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), count=n).astype(bool)

@@ -1,4 +1,4 @@
-"""Where results came from: versions, the commit of spinal, the machine."""
+"""The origin of results: versions, the commit of spinal, the machine."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def origin() -> dict[str, dict[str, Any]]:
 def commit(package: Path = _PACKAGE) -> dict[str, Any]:
     """The ``commit`` of a package, and whether its files were ``changed`` since; empty if unknown.
 
-    Unknown is the commit of what was installed: the folder may lie in another repository, which
-    then does not know the package's files.
+    The commit of an installed package is unknown. Its folder may lie inside another repository, so
+    the files must be tracked there to count.
     """
     try:
         _git(package, "ls-files", "--error-unmatch", "__init__.py")
@@ -45,14 +45,14 @@ def commit(package: Path = _PACKAGE) -> dict[str, Any]:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    # Without optional locks: this only looks, and must not stand in the way of a commit.
+    # Without optional locks: this only reads, and must not block a commit.
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The name of the processor, as far as the system tells."""
-    if cpuinfo.exists():  # Linux, where Python does not know it
+    """The name of the processor, as far as it is known."""
+    if cpuinfo.exists():  # Linux, where Python's platform module does not report it
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name" and value.strip():

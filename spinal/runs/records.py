@@ -1,4 +1,4 @@
-"""The record of a round: a line of ``rounds.jsonl``, for those who write it and those who read."""
+"""The record of a round, a line of ``rounds.jsonl``, for writing and reading."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from spinal.runs.lines import damaged_line, read_lines
 from spinal.runs.metrics import unpack
 
-#: The methods that a measurement of uncertainty alone compares, a part each: the paper's three, and
-#: deep ensembles, which it left out.
+#: The methods that a measurement of uncertainty alone compares, one part each: the paper's three,
+#: and deep ensembles.
 UNCERTAINTY_METHODS = ("spn-cnn", "mc-dropout", "ensemble", "deterministic")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord:
-    """What a round of active learning measured, and which points it picked for the next.
+    """The measurements of a round of active learning, and the points that it chose for the next.
 
-    Fields that may be None were not stored by earlier versions, or do not apply.
+    A field is None if it does not apply, or if an earlier version did not store it.
 
     Attributes:
         round: Number of the round, from 0.
@@ -39,12 +39,13 @@ class RoundRecord:
         network_nll: As ``nll``, by the softmax of the network, in nats.
         network_ece: As ``ece``, by the softmax of the network.
         network_reliability: As ``reliability``, by the softmax of the network.
-        right: Which test points the method's posterior classifies correctly, a bit each, in base64.
-        picked: How uncertain the picks were, in nats, and how they rank among the candidates, 0 to
-            1; None if the method does not assess points, and in the last round.
+        right: Which test points the method's posterior classifies correctly, one bit per point, in
+            base64.
+        picked: Entropy of the chosen points, in nats, and their rank among the candidates, 0 to 1;
+            None if the method does not assess points, and in the last round.
         seconds: Wall-clock seconds of each phase, such as ``network`` and ``posterior``.
-        picks: Indices into the training set of the points to be labelled next, in the order of
-            their choice. Empty in the last round.
+        picks: Indices into the training set of the points to label next, best first. Empty in the
+            last round.
     """
 
     round: int
@@ -65,7 +66,7 @@ class RoundRecord:
     picks: Sequence[int] = ()
 
     def to_line(self) -> dict[str, Any]:
-        """The object to write as a line; what is None is left out."""
+        """The object to write as a line, without fields that are None."""
         values = {name: getattr(self, name) for name in _FIELDS}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -74,7 +75,7 @@ class RoundRecord:
         """The record that a line holds.
 
         Raises:
-            ValueError: If a field is unknown, missing, or a number is none.
+            ValueError: If a field is unknown or missing, or not a number where one is expected.
         """
         unknown, missing = line.keys() - _FIELDS.keys(), _NUMBERS - line.keys()
         if unknown or missing:

@@ -64,5 +64,5 @@ def test_a_score_that_knows_all_and_one_that_knows_nothing() -> None:
 
 def test_histogram_holds_every_entropy() -> None:
     highest = np.log(10)
-    counts = histogram(np.array([0.0, 1e-9, highest / 2, highest + 1e-7]), classes=10, bins=4)
+    counts = histogram(np.array([0.0, 1e-9, highest / 2, highest + 1e-7]), n_classes=10, bins=4)
     assert counts == [2, 0, 1, 1]

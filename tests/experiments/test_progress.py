@@ -1,4 +1,4 @@
-"""The live table: what is at work, what is left, and when it will end."""
+"""The live table: what is running, what is left, and when it will end."""
 
 from __future__ import annotations
 
@@ -78,35 +78,35 @@ def test_the_table_says_who_is_at_work_and_what_is_left(tmp_path: Path) -> None:
     runs = [made_up(tmp_path, 0, [1, 1, 1, 1]), made_up(tmp_path, 1), made_up(tmp_path, 2)]
     runs += [made_up(tmp_path, 3), made_up(tmp_path, 4)]
     progress = Progress(runs, 2, terminal())
-    assert progress.states() == ["done", "at work", "at work", "waiting", "waiting"]
+    assert progress.states() == ["done", "running", "running", "waiting", "waiting"]
     progress.ended(runs[1], "no [space] left")
-    assert progress.states() == ["done", "failed", "at work", "at work", "waiting"]
+    assert progress.states() == ["done", "failed", "running", "running", "waiting"]
     made_up(tmp_path, 2, [1, 1])
     text = shown(progress)
     assert "tiny random seed 1 failed: no [space] left" in text
-    assert "2 at work, 1 failed, 1 waiting, 1 done; 6 of 20 rounds, about 0:00:0" in text
+    assert "2 running, 1 failed, 1 waiting, 1 done; 6 of 20 rounds, about 0:00:0" in text
     assert "until " in text
     assert "60.0%" in text
     made_up(tmp_path, 2, [1, 1, 1, 1])
     progress.ended(runs[2], None)
-    assert progress.states() == ["done", "failed", "done", "at work", "at work"]
+    assert progress.states() == ["done", "failed", "done", "running", "running"]
 
 
 def test_a_long_table_fits_the_terminal(tmp_path: Path) -> None:
     runs = [made_up(tmp_path, i, [1, 1, 1, 1] if i < 30 else []) for i in range(60)]
     lines = shown(Progress(runs, 2, terminal(height=20))).splitlines()
     assert len(lines) <= 20
-    assert [line.split()[:5] for line in lines[1:3]] == [
-        ["at", "work", "tiny", "random", str(i)] for i in (30, 31)
+    assert [line.split()[:4] for line in lines[1:3]] == [
+        ["running", "tiny", "random", str(i)] for i in (30, 31)
     ]
-    assert lines[-1].startswith("2 at work, 28 waiting, 30 done; 120 of 240 rounds")
+    assert lines[-1].startswith("2 running, 28 waiting, 30 done; 120 of 240 rounds")
     assert lines[-2] == "and 44 more"
 
 
 def test_damaged_rounds_do_not_disturb_the_table(tmp_path: Path) -> None:
     run = made_up(tmp_path, 0)
     (run.folder / "rounds.jsonl").write_text("not json")
-    assert "1 at work; 0 of 4 rounds" in shown(Progress([run], 1, terminal()))
+    assert "1 running; 0 of 4 rounds" in shown(Progress([run], 1, terminal()))
 
 
 def test_elsewhere_rounds_are_lines(tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_elsewhere_rounds_are_lines(tmp_path: Path) -> None:
         progress.ended(replace(run, seed=1), "broken")
         time.sleep(0.01)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert lines[0] == "1 at work; 1 of 4 rounds"
+    assert lines[0] == "1 running; 1 of 4 rounds"
     assert lines[1] == "tiny random seed 1 failed: broken"
     assert lines[2].startswith("tiny random seed 0: 15 labels, accuracy 0.6000, about 0:00:0")

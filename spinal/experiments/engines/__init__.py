@@ -1,6 +1,6 @@
-"""Engines: what executes the runs of a grid, several at a time, on this machine or on a cluster.
+"""Engines execute the runs of a grid in parallel, on this machine or on a cluster.
 
-An engine decides where a run is executed, never what it does: results are the same with each.
+An engine decides only where a run is executed: results are the same with all engines.
 """
 
 from spinal.errors import SpinalError, suggestion
@@ -18,7 +18,7 @@ def make_engine(
 
     Args:
         name: one of `ENGINES`.
-        workers: runs at a time; 0: one for each core that there is.
+        workers: number of parallel runs; 0 for one per core.
         address: of the Ray cluster.
 
     Raises:

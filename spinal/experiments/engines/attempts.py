@@ -1,4 +1,4 @@
-"""What all engines share: an attempt at a run, and how often one is made."""
+"""Shared code of the engines: an attempt at a run, and a limit on attempts."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from spinal.experiments.runs import Run, execute
 #: A run that has ended, and its error, if it failed.
 Ended = tuple[Run, str | None]
 
-#: Seconds to wait for another process to let go of a run: one that was told to stop is leaving.
+#: Seconds to wait for another process to release a run, which may just be stopping.
 WAIT = 10.0
-#: Crashes in the same round after which a run is given up.
+#: Number of crashes in the same round after which a run is abandoned.
 MAX_CRASHES = 3
 
 
 def attempt(run: Run, dataset: Dataset, wait: float = WAIT) -> str | None:
-    """Execute a run; its error as text, so that it survives the way between processes.
+    """Execute a run; return its error as text, which can be sent between processes, or None.
 
-    The traceback of an error that is not one of ours is kept in ``error.txt``, beside the rounds.
+    The traceback of an unexpected error is written to ``error.txt``, beside the rounds.
     """
-    kept = run.folder / "error.txt"
+    error_file = run.folder / "error.txt"
     try:
         execute(run, dataset=dataset, wait=wait)
     except SpinalError as error:
         return str(error)
     except Exception as error:
-        with contextlib.suppress(OSError):  # a full disk may be what went wrong
-            kept.write_text(traceback.format_exc(), encoding="utf-8")
-        return f"{type(error).__name__}: {error} (see {kept})"
-    kept.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the disk may be full
+            error_file.write_text(traceback.format_exc(), encoding="utf-8")
+        return f"{type(error).__name__}: {error} (see {error_file})"
+    error_file.unlink(missing_ok=True)
     return None
 
 
 class CrashCounter:
     """Counts the workers that died, by run and round.
 
-    A run whose worker died goes on in another one. If workers die again and again in the same
+    A run whose worker died continues in another worker. If workers die repeatedly in the same
     round, the run itself is the cause.
     """
 
@@ -48,7 +48,7 @@ class CrashCounter:
         self._last: dict[Path, tuple[int, int]] = {}  # by folder: the round, and crashes in it
 
     def count(self, run: Run) -> str | None:
-        """Count a crash of this run's worker: None if the run goes on, else why it does not."""
+        """Count a crash of this run's worker; None if the run may continue, else the error."""
         number = len(run.rounds())
         last_round, crashes = self._last.get(run.folder, (number, 0))
         crashes = crashes + 1 if last_round == number else 1

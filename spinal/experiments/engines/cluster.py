@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster: the same attempts, on whatever node has room."""
+"""Runs on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from spinal.errors import SpinalError
 from spinal.experiments.engines.attempts import WAIT, CrashCounter, Ended, attempt
 from spinal.experiments.runs import Run
 
-#: Seconds to wait for the lock of a run whose worker died. The node's own system lets go of it at
-#: once; but if the node is gone, a file server does so only when its lease runs out.
+#: Seconds to wait for the lock of a run whose worker died. If its node still runs, the lock is
+#: released at once; if not, a file server releases it only when its lease expires.
 LEASE = 180.0
 
 
 class RayEngine:
     """Tasks on a Ray cluster, one core and one thread each.
 
-    All nodes need the same spinal, and the folder of the runs at the same path: runs are kept
-    there, and go on from there when a worker or its node dies.
+    All nodes need the same version of spinal, and the folder of the runs at the same path. When a
+    worker or its node dies, its run is resumed from that folder.
 
     Args:
-        workers: runs at a time; 0: one for each core of the cluster.
-        address: of the cluster; if not given, the one in ``RAY_ADDRESS``; if there is none, a
-            cluster of this machine alone is started.
+        workers: number of parallel runs; 0 for one per core of the cluster.
+        address: of the cluster; by default, the one in ``RAY_ADDRESS``. If there is none, a cluster
+            of this machine alone is started.
 
     Raises:
         SpinalError: if Ray is not installed.
@@ -52,7 +52,7 @@ class RayEngine:
 
     def __enter__(self) -> RayEngine:
         ray, local = self._ray, self._address == "local"
-        if ray.is_initialized():  # by the caller, who goes on with it
+        if ray.is_initialized():  # by the caller, who keeps using it
             return self
         settings = {"num_cpus": self._wanted or None, "include_dashboard": False} if local else {}
         try:
@@ -71,22 +71,22 @@ class RayEngine:
 
     @property
     def workers(self) -> int:
-        """Runs at a time; nodes that join or leave change it, unless a number was given."""
+        """Number of parallel runs; it changes with the nodes of the cluster unless it is fixed."""
         return self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 0)))
 
     def execute(self, runs: Sequence[Run], datasets: Mapping[str, Dataset]) -> Iterator[Ended]:
         """Execute runs in their order; each is yielded when it has ended.
 
-        A dataset is put into the object store once: it reaches every node once, and the workers of
-        a node read the same memory. A run whose worker died is handed to another one.
+        A dataset is put into the object store once: it is sent to every node once, and the workers
+        of a node share its memory. A run whose worker died is given to another worker.
 
         Args:
-            runs: that are to be executed.
-            datasets: by `dataset_name`, those that the protocols of the runs need.
+            runs: the runs to execute.
+            datasets: the datasets of their protocols, by `dataset_name`.
         """
         ray = self._ray
         stored = {name: ray.put(dataset) for name, dataset in datasets.items()}
-        # Ray's own retries would be silent, and without end for a run that kills its workers.
+        # Ray's own retries would be silent, and endless for a run that kills its workers.
         task = ray.remote(num_cpus=1, max_retries=0)(_attempt)
         waiting, crashes, died = deque(runs), CrashCounter(), set[Path]()
         at_work: dict[Any, Run] = {}
@@ -102,7 +102,7 @@ class RayEngine:
                 run = at_work.pop(job)
                 try:
                     message = ray.get(job)
-                except ray.exceptions.RayTaskError as error:  # it did not even begin
+                except ray.exceptions.RayTaskError as error:  # before it started
                     message = f"Ray could not execute it: {error.cause or error}"
                 except ray.exceptions.RayError:
                     message = crashes.count(run)
@@ -114,14 +114,14 @@ class RayEngine:
 
 
 def _check_reachable(address: str) -> None:
-    """Fail at once if nobody listens at ``[ray://]host:port``; Ray would try for minutes."""
+    """Fail at once if nothing listens at ``[ray://]host:port``; Ray would try for minutes."""
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _attempt(run: Run, dataset: Dataset, wait: float, mark: str) -> str | None:
-    """An attempt on a node, if that shares the folder of the runs."""
+    """An attempt on a node; an error if the node does not share the folder of the runs."""
     if not (run.out / mark).exists():
         return (
             f"{platform.node()} does not see the {run.out} of the machine that started the "
@@ -132,7 +132,7 @@ def _attempt(run: Run, dataset: Dataset, wait: float, mark: str) -> str | None:
 
 @contextmanager
 def _marked(folders: set[Path]) -> Iterator[str]:
-    """Mark folders with a file, by which nodes know that they see the same ones; its name."""
+    """Put a marker file into folders, so that nodes can check that they share them; its name."""
     name = f".grid-{uuid.uuid4().hex}"
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)

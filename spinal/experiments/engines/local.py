@@ -1,4 +1,4 @@
-"""Runs on this machine, by joblib."""
+"""Runs on this machine, with joblib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JoblibEngine:
     """Worker processes, one thread each; with one worker, this process itself.
 
     Attributes:
-        workers: runs at a time.
+        workers: number of parallel runs.
     """
 
     def __init__(self, workers: int = 0) -> None:
@@ -35,11 +35,11 @@ class JoblibEngine:
     def execute(self, runs: Sequence[Run], datasets: Mapping[str, Dataset]) -> Iterator[Ended]:
         """Execute runs in their order; each is yielded when it has ended.
 
-        Arrays of a megabyte or more reach the workers as files that all of them map into memory.
+        Arrays of a megabyte or more are passed to the workers as memory-mapped files.
 
         Args:
-            runs: that are to be executed.
-            datasets: by `dataset_name`, those that the protocols of the runs need.
+            runs: the runs to execute.
+            datasets: the datasets of their protocols, by `dataset_name`.
         """
         left, crashes, least = dict(enumerate(runs)), CrashCounter(), 1
         while left:
@@ -55,7 +55,7 @@ class JoblibEngine:
                 for i, message in pool(tasks):
                     yield left.pop(i), message
             except BrokenProcessPool:
-                # A worker died; joblib has ended the others, too. The first runs were under way.
+                # A worker died, and joblib has stopped the others. The first runs were running.
                 least = 2  # not in this process, which must not die
                 for i in list(left)[: self.workers]:
                     message = crashes.count(left[i])
@@ -73,8 +73,7 @@ def _attempt(i: int, run: Run, dataset: Dataset, parent: int) -> tuple[int, str 
 def leave_with(parent: int) -> None:
     """End this worker when the process that started it is gone.
 
-    A grid that was killed would otherwise leave its workers behind, at work and holding the locks
-    of their runs.
+    Otherwise, the workers of a killed grid would keep running and hold the locks of their runs.
     """
 
     def watch() -> None:

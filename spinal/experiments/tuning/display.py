@@ -1,4 +1,4 @@
-"""What tuning shows: a bar or lines while it is under way, and a table of what it found."""
+"""Display of tuning: a progress bar or lines, and a table of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from spinal.experiments.tuning.tuner import Step, TunedPart, describe, number, percent
 
-#: Settings that a table has room for, the best ones.
+#: Number of settings in the table, the best ones.
 _ROWS = 10
 
 
@@ -45,11 +45,11 @@ def show_progress(console: Console) -> Iterator[Callable[[Step], None]]:
 
 
 def result_table(tuned: TunedPart) -> Table:
-    """The best settings of a part, and the protocol's own."""
+    """The best settings of a part, and those of the protocol."""
     shown = list(tuned.tried[:_ROWS])
     if tuned.own not in shown:
         shown.append(tuned.own)
-    keys = list(dict.fromkeys(key for each in tuned.tried for key in each.setting))
+    keys = list(dict.fromkeys(key for result in tuned.tried for key in result.setting))
     left = len(tuned.tried) - len(shown)
     more = f"; {left} more in the file of trials" if left else ""
     table = Table(
@@ -58,14 +58,14 @@ def result_table(tuned: TunedPart) -> Table:
     )  # fmt: skip
     for column in ("", *keys, "accuracy ± spread", "NLL"):
         table.add_column(column, justify="left" if not column else "right")
-    for rank, each in enumerate(tuned.tried):
-        if each not in shown:
+    for rank, result in enumerate(tuned.tried):
+        if result not in shown:
             continue
-        setting = tuned.before if each is tuned.own else each.setting
+        setting = tuned.before if result is tuned.own else result.setting
         name = "best" if rank == 0 else str(rank + 1)
         values = [number(setting[key]) if key in setting else "as built" for key in keys]
         table.add_row(
-            f"{name}, as before" if each is tuned.own else name, *values, percent(each),
-            f"{each.nll:.3f}", style="bold" if rank == 0 else None,
+            f"{name}, as before" if result is tuned.own else name, *values, percent(result),
+            f"{result.nll:.3f}", style="bold" if rank == 0 else None,
         )  # fmt: skip
     return table

@@ -1,4 +1,4 @@
-"""Which settings are tried, one after the other: the paper's procedure, or Optuna."""
+"""Searches over settings: the paper's procedure, or Optuna."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinal.experiments.tuning.trials import Outcome, Part, Setting
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting, and what its runs came to."""
+    """A setting, and the outcomes of its runs."""
 
     setting: Setting
     outcomes: Sequence[Outcome]
@@ -30,7 +30,7 @@ class Tried:
 
     @property
     def spread(self) -> float:
-        """The standard deviation over runs; NaN of one alone."""
+        """The standard deviation over runs; NaN for a single run."""
         values = [outcome.accuracy for outcome in self.outcomes]
         return stdev(values) if len(values) > 1 else math.nan
 
@@ -41,8 +41,8 @@ class Tried:
 
 
 def best_first(tried: Sequence[Tried]) -> list[Tried]:
-    """By mean accuracy; of equals, the more likely, and of equals still, the one tried first."""
-    return sorted(tried, key=lambda each: (-each.accuracy, each.nll))
+    """Sorted by mean accuracy, then by negative log-likelihood, then by order of trial."""
+    return sorted(tried, key=lambda result: (-result.accuracy, result.nll))
 
 
 #: Tries settings, each with all seeds.
@@ -50,26 +50,26 @@ Assess = Callable[[Sequence[Setting]], list[Tried]]
 
 
 class Search(Interface):
-    """A way to go through settings."""
+    """A strategy that chooses which settings to try."""
 
     def size(self, protocol: Protocol, part: Part) -> int:
-        """How many settings it tries."""
+        """Number of settings that it tries."""
 
     def run(self, protocol: Protocol, part: Part, assess: Assess) -> list[Tried]:
-        """Try them."""
+        """Try the settings, and return them with their outcomes."""
 
     def describe(self, protocol: Protocol, part: Part) -> str:
-        """What it does, in a line."""
+        """A description in one line."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """What the paper's procedure tries.
+    """The values that the paper's procedure tries.
 
     Attributes:
         learning_rates: tried first, each with every dropout rate of ``beside``.
-        beside: dropout rates for the learning rates; None leaves dropout as it is in the protocol.
-        dropouts: tried afterwards, with the best of the learning rates.
+        beside: dropout rates for the learning rates; None stands for the dropout of the protocol.
+        dropouts: tried afterwards, with the best learning rate.
     """
 
     learning_rates: tuple[float, ...]
@@ -95,7 +95,7 @@ VGG = Values((0.001, 0.01), (0.5,), (0.25, 0.3, 0.5))
 #: The paper's, for its VGG on Fashion-MNIST; on SVHN it took the result. Dropout was not tuned.
 VGG_ELSEWHERE = Values((0.0005, 0.001, 0.1), (None,), ())
 
-#: Ours: the paper has no such network.
+#: Our own: the paper has no such network.
 DENSE = Values((0.0005, 0.001, 0.002, 0.005, 0.01, 0.02), (0.5,), (0.0, 0.25, 0.5))
 
 # Where the settings are in the tables of a protocol.
@@ -106,7 +106,7 @@ _KEYS: dict[Part, tuple[str, str]] = {
 
 
 def paper_values(protocol: Protocol, part: Part) -> Values:
-    """What the paper tried for a part of this protocol."""
+    """The values that the paper tried for a part of this protocol."""
     if part == "circuit":
         return CIRCUIT
     vgg = VGG if dataset_name(protocol.dataset) == "cifar-10" else VGG_ELSEWHERE
@@ -118,8 +118,8 @@ class PaperSearch:
     """The paper's procedure: the learning rate first, then dropout.
 
     Attributes:
-        learning_rates: to be tried in place of the paper's.
-        dropouts: to be tried in place of the paper's; an empty tuple leaves dropout as it is in the
+        learning_rates: tried instead of the paper's.
+        dropouts: tried instead of the paper's; an empty tuple leaves dropout as it is in the
             protocol.
     """
 
@@ -127,11 +127,11 @@ class PaperSearch:
     dropouts: tuple[float, ...] | None = None
 
     def values(self, protocol: Protocol, part: Part) -> Values:
-        """What is tried."""
-        given = paper_values(protocol, part)
-        rates = given.learning_rates if self.learning_rates is None else self.learning_rates
-        dropouts = given.dropouts if self.dropouts is None else self.dropouts
-        return Values(rates, given.beside, dropouts)
+        """The values to try."""
+        defaults = paper_values(protocol, part)
+        rates = defaults.learning_rates if self.learning_rates is None else self.learning_rates
+        dropouts = defaults.dropouts if self.dropouts is None else self.dropouts
+        return Values(rates, defaults.beside, dropouts)
 
     def size(self, protocol: Protocol, part: Part) -> int:
         v = self.values(protocol, part)
@@ -167,8 +167,8 @@ def _range(values: Sequence[float], what: str) -> str:
     return f"{len(values)} {what}{plural} from {min(values):g} to {max(values):g}"
 
 
-# Asked of Optuna at once: a fixed number, so that what it proposes depends on its seed and on what
-# it was told, and not on how many workers there are.
+# Proposals that Optuna makes at once: a fixed number, so that they depend only on its seed and on
+# earlier outcomes, not on the number of workers.
 _AT_ONCE = 4
 
 
@@ -176,12 +176,12 @@ _AT_ONCE = 4
 class OptunaSearch:
     """Optuna's tree-structured Parzen estimator, over more settings than the paper's two.
 
-    The study is not stored: with the same seed and the same outcomes, which `Trials` keeps, it
-    proposes the same settings, so that it can be gone through again up to where it stopped.
+    The study is not stored. With the same seed and the same outcomes, which `Trials` stores, it
+    proposes the same settings, so an interrupted study can be replayed and then continued.
 
     Attributes:
-        trials: settings to try.
-        seed: of what it proposes.
+        trials: number of settings to try.
+        seed: of the proposals.
     """
 
     trials: int = 50
@@ -196,11 +196,11 @@ class OptunaSearch:
         study = optuna.create_study(direction="maximize", sampler=sampler)
         space, tried = _space(optuna, part), []
         for start in range(0, self.trials, _AT_ONCE):
-            asked = [study.ask(space) for _ in range(min(_AT_ONCE, self.trials - start))]
-            found = assess([_rounded(trial.params) for trial in asked])
-            for trial, each in zip(asked, found, strict=True):
-                study.tell(trial, each.accuracy)
-            tried += found
+            proposals = [study.ask(space) for _ in range(min(_AT_ONCE, self.trials - start))]
+            results = assess([_rounded(trial.params) for trial in proposals])
+            for trial, result in zip(proposals, results, strict=True):
+                study.tell(trial, result.accuracy)
+            tried += results
         return tried
 
     def describe(self, protocol: Protocol, part: Part) -> str:
@@ -218,7 +218,7 @@ def _optuna() -> Any:
 
 
 def _space(optuna: Any, part: Part) -> dict[str, Any]:
-    """What Optuna chooses from."""
+    """The search space for Optuna."""
     real, choice = (
         optuna.distributions.FloatDistribution,
         optuna.distributions.CategoricalDistribution,
@@ -240,7 +240,7 @@ def _space(optuna: Any, part: Part) -> dict[str, Any]:
 
 
 def _rounded(params: Mapping[str, float]) -> Setting:
-    """Three digits are enough, and can be read."""
+    """Round values to three significant digits, for readability."""
     return {
         key: value if isinstance(value, int) else float(f"{value:.3g}")
         for key, value in params.items()

@@ -1,6 +1,6 @@
-"""Trials of settings: trained once, judged on the validation set, and kept on disk.
+"""Trials of settings: trained once, evaluated on the validation set, and stored on disk.
 
-The test set is not looked at: nothing here reads any part of a dataset but its training points.
+The test set is not used: only the training points of a dataset are read here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from spinal.threads import single_thread
 #: What is tuned: the training of the network, or the recipe of the circuit on its features.
 Part = Literal["network", "circuit"]
 
-#: Values by their keys in the protocol's ``[network.training]`` or ``[posterior.recipe]``; a dot
-#: leads into a table of it, as in ``fit.learning-rate``.
+#: Values by their keys in the protocol's ``[network.training]`` or ``[posterior.recipe]``; keys of
+#: tables inside are dotted, as in ``fit.learning-rate``.
 Setting = dict[str, float]
 
-# Of a protocol that keeps no validation points: a fifth of its pool, but no more than the paper.
+# For a protocol without validation points: a fifth of its pool, but no more than in the paper.
 _HELD_SHARE, _HELD_MOST = 5, 5000
 
 
@@ -51,9 +51,9 @@ class Trial:
 
     Attributes:
         protocol: The protocol with the setting in it.
-        part: Which part of the protocol is judged.
-        setting: The setting, for the record.
-        labels: Number of labelled points: the initial set, and points of the pool at random.
+        part: The part of the protocol that is evaluated.
+        setting: The setting, as it is stored with the outcome.
+        labels: Number of labelled points: the initial set, and random points of the pool.
         seed: Seed of the split and of everything else.
     """
 
@@ -65,7 +65,7 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """Equal for trials that train the same thing, whatever their protocols are called."""
+        """Equal for trials with the same training, even if names of protocols differ."""
         protocol = self.protocol
         decisive: dict[str, Any] = {
             name: getattr(protocol, name)
@@ -85,9 +85,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Accuracy and negative log-likelihood (nats a point) on the validation set.
+    """Accuracy and mean negative log-likelihood, in nats, on the validation set.
 
-    The latter is infinite where training diverged.
+    The latter is infinite if training diverged.
     """
 
     accuracy: float
@@ -96,9 +96,9 @@ class Outcome:
 
 @single_thread()
 def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
-    """Train what a trial says, and judge it on the validation set.
+    """Execute a trial: train, and evaluate on the validation set.
 
-    A circuit is judged by its own class probabilities, a network by those of its head.
+    A circuit is evaluated by its own class probabilities, a network by those of its head.
     """
     protocol = trial.protocol
     plain = replace(protocol, posterior={}).to_mapping()
@@ -106,9 +106,12 @@ def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     posterior: Posterior = Deterministic()
     if trial.part == "circuit":
         posterior = make_posterior("spn", **protocol.posterior_settings("spn"))
-    context = FitContext(trained.classes, trial.seed, protocol.training())
+    context = FitContext(trained.n_classes, trial.seed, protocol.training())
     posterior.fit(trained.labelled, trained.labels, context)
-    log_probs_N_C, truth_N = posterior.predict(trained.held).double().numpy(), trained.held_labels
+    log_probs_N_C, truth_N = (
+        posterior.predict(trained.held_out).double().numpy(),
+        trained.held_out_labels,
+    )
     nll = -float(log_probs_N_C[np.arange(len(truth_N)), truth_N].mean())
     accuracy = float((log_probs_N_C.argmax(1) == truth_N).mean())
     return Outcome(accuracy, nll if np.isfinite(nll) else float("inf"))
@@ -116,13 +119,13 @@ def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Trained:
-    """What a trained network makes of the labelled points and of the validation set."""
+    """The labelled points and the validation set, with features of a trained network."""
 
     labelled: View
     labels: torch.Tensor
-    held: View
-    held_labels: NDArray[np.int64]
-    classes: int
+    held_out: View
+    held_out_labels: NDArray[np.int64]
+    n_classes: int
 
 
 @functools.lru_cache(maxsize=4)
@@ -133,30 +136,32 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
         protocol: The protocol as JSON.
         labels: Number of labelled points; see `Trial`.
         seed: Seed of the split and of everything else.
-        data_dir: Where datasets are kept.
+        data_dir: The first folder to search for datasets.
     """
     p = from_mapping(Protocol, json.loads(protocol), "protocol")
     dataset = load_dataset(p.dataset, data_dir)
     points: Any = dataset.train_images
     if p.network.is_encoder:
         points = EncodedPoints(points, load_encoder(p.network.name), cache_folder())
-    known, held = training_split(p, dataset, labels, seed)
+    labelled, held_out = training_split(p, dataset, labels, seed)
     learner = ActiveLearner(
-        Pool(points, dataset.classes, members=known),
+        Pool(points, dataset.classes, members=labelled),
         (p.network.architecture, {"width": p.network.width}),
         "random",
         seed=seed,
-        validation=(points[held], dataset.train_labels[held]) if p.network.early_stopping else None,
+        validation=(points[held_out], dataset.train_labels[held_out])
+        if p.network.early_stopping
+        else None,
         training=p.training(),
     )
-    learner.tell(known, dataset.train_labels[known])
+    learner.tell(labelled, dataset.train_labels[labelled])
     learner.fit()
-    views = [_view(learner, indices) for indices in (known, held)]
+    views = [_view(learner, indices) for indices in (labelled, held_out)]
     return _Trained(
         views[0],
-        torch.as_tensor(dataset.train_labels[known]),
+        torch.as_tensor(dataset.train_labels[labelled]),
         views[1],
-        dataset.train_labels[held],
+        dataset.train_labels[held_out],
         len(dataset.classes),
     )
 
@@ -171,11 +176,11 @@ def _view(learner: ActiveLearner, indices: NDArray[np.int64]) -> View:
 def training_split(
     protocol: Protocol, dataset: Dataset, labels: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Training points to learn from, and those to be judged by.
+    """Indices of labelled points and of validation points.
 
-    The first are the initial set of a run with this seed, and points of its pool drawn at random;
-    fewer labels are the first of more. The second are its validation set; where the protocol has
-    none, a fifth of the pool.
+    The labelled points are the initial set of a run with this seed, and points of its pool drawn at
+    random. A smaller set of labels is contained in a larger one. The validation points are those of
+    the run; if the protocol has none, a fifth of the pool.
 
     Raises:
         SpinalError: if there are fewer points than labels, or fewer labels than initial points.
@@ -185,26 +190,26 @@ def training_split(
         len(dataset.train_labels), pool=p.pool, validation=p.validation, initial=p.initial,
         seed=seed, stratified=p.stratified, labels=dataset.train_labels if p.stratified else None,
     )  # fmt: skip
-    others, held = splits.pool[shuffled(len(splits.pool), seed)], splits.validation
-    if not len(held):
+    others, held_out = splits.pool[shuffled(len(splits.pool), seed)], splits.validation
+    if not len(held_out):
         size = min(len(others) // _HELD_SHARE, _HELD_MOST)
-        held, others = np.sort(others[:size]), others[size:]
+        held_out, others = np.sort(others[:size]), others[size:]
     most = p.initial + len(others)
     if not p.initial <= labels <= most:
         raise SpinalError(
             f"{p.name} cannot be tuned with {labels} labels: it begins with {p.initial}, and "
             f"{most} points can be labelled"
         )
-    return np.sort(np.concatenate([splits.initial, others[: labels - p.initial]])), held
+    return np.sort(np.concatenate([splits.initial, others[: labels - p.initial]])), held_out
 
 
 class Trials:
-    """Trials in a file, a line of JSON each: written as they finish, and not repeated.
+    """Trials in a file of JSON lines: written as they finish, and not repeated.
 
     Args:
         store: The file and its folder.
-        workers: Trials at a time; 0: one for each core.
-        data_dir: Where datasets are kept.
+        workers: Number of parallel trials; 0 for one per core.
+        data_dir: The first folder to search for datasets.
     """
 
     def __init__(
@@ -217,10 +222,10 @@ class Trials:
     def run(
         self, trials: Sequence[Trial], on_outcome: Callable[[Trial, Outcome, bool], None]
     ) -> list[Outcome]:
-        """The outcomes of the trials, in their order; those that are not known yet are made.
+        """The outcomes of the trials, in their order; trials without an outcome are executed.
 
         Args:
-            trials: What to try.
+            trials: The trials.
             on_outcome: Called with each trial, its outcome, and whether it is new.
         """
         keyed = [(trial.key, trial) for trial in trials]
@@ -254,7 +259,7 @@ class Trials:
 def open_trials(
     path: Path, *, workers: int = 0, data_dir: str | Path | None = None
 ) -> Iterator[Trials]:
-    """The trials of a file, for one process at a time.
+    """Open a file of trials, for one process at a time.
 
     Raises:
         RunBusyError: If another process is tuning with this file.
@@ -282,4 +287,4 @@ def _outcomes(lines: Sequence[dict[str, Any]], path: Path) -> dict[str, Outcome]
             for line in lines
         }
     except (KeyError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path}: holds something else than trials; delete it") from error
+        raise FileFormatError(f"{path}: not a file of trials; delete it") from error

@@ -1,4 +1,4 @@
-"""Tuning: settings of a protocol, chosen on the validation set; the winner as a protocol file."""
+"""Tuning: settings of a protocol, chosen on the validation set and written as a protocol file."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from spinal.experiments.tuning.trials import (
 )
 from spinal.settings import to_mapping
 
-#: In the order that they are tuned in: a circuit sees the features of the network that won.
+#: In the order of tuning: a circuit is tuned on the features of the best network.
 PARTS: tuple[Part, ...] = ("network", "circuit")
 
 
 @dataclass(frozen=True)
 class TunedPart:
-    """What tuning one part came to.
+    """The result of tuning one part.
 
     Attributes:
-        part: which.
-        search: how it was gone through, in a line.
-        before: the settings that the protocol had, as far as others were tried; what is not among
-            them is as the network is built.
-        own: what these came to; its setting is empty.
-        tried: all settings, best first, ``own`` among them.
+        part: the part.
+        search: the search, described in one line.
+        before: values in the protocol of the settings that were tuned; a missing key means that the
+            protocol leaves it as the network is built.
+        own: the result with the protocol's own settings; its ``setting`` is empty.
+        tried: all results, best first, including ``own``.
     """
 
     part: Part
@@ -51,32 +51,32 @@ class TunedPart:
 
     @property
     def best(self) -> Tried:
-        """The winner."""
+        """The best setting."""
         return self.tried[0]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning came to.
+    """The result of tuning.
 
     Attributes:
-        protocol: with the winners in it.
-        parts: how they were found.
-        labels: labelled points in each trial.
-        held: validation points that they were judged by.
-        seeds: one run of every setting for each.
+        protocol: the protocol with the best settings.
+        parts: the results of each part.
+        labels: number of labelled points in each trial.
+        n_validation: number of validation points.
+        seeds: every setting was tried with each of them.
     """
 
     protocol: Protocol
     parts: Sequence[TunedPart]
     labels: int
-    held: int
+    n_validation: int
     seeds: Sequence[int]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A trial that is done, the ``done``-th of ``total`` of a part; known before, or new."""
+    """A finished trial, number ``done`` of ``total`` of a part; from the file, or new."""
 
     part: Part
     done: int
@@ -100,26 +100,26 @@ def tune(
 ) -> Tuned:
     """Choose settings by their mean accuracy on the validation set. The test set is not read.
 
-    The protocol's own settings are among those that compete, so that the winner is not worse than
-    they are, as far as the validation set can tell.
+    The protocol's own settings are tried too, so the result is never worse than they are on the
+    validation set.
 
     Args:
-        protocol: what to tune.
-        search: which settings are tried.
-        path: of the file that trials are kept in; those that are there are not made again.
-        parts: what to tune; the circuit is tuned on the features of the network that won.
-        labels: with how many labels; half of the protocol's budget, if not given.
-        seeds: one run of every setting for each.
-        workers: trials at a time; 0: one for each core.
-        data_dir: where datasets are kept.
-        on_step: told of every trial.
+        protocol: the protocol to tune.
+        search: chooses the settings to try.
+        path: the file of trials; trials in it are not repeated.
+        parts: the parts to tune; the circuit is tuned on the features of the best network.
+        labels: number of labels; by default, half of the protocol's budget.
+        seeds: every setting is tried with each of them.
+        workers: number of parallel trials; 0 for one per core.
+        data_dir: the first folder to search for datasets.
+        on_step: called after every trial.
 
     Raises:
         SpinalError: if the protocol has too few points, or another process uses ``path``.
     """
     labels = default_labels(protocol) if labels is None else labels
     dataset = load_dataset(protocol.dataset, data_dir)  # downloads once, before the workers start
-    held = len(training_split(protocol, dataset, labels, seeds[0])[1])
+    n_validation = len(training_split(protocol, dataset, labels, seeds[0])[1])
     done: list[TunedPart] = []
     tuned = protocol
     with open_trials(path, workers=workers, data_dir=data_dir) as trials:
@@ -128,20 +128,20 @@ def tune(
             assessor = _Assessor(tuned, part, labels, seeds, trials, total, on_step)
             (own,) = assessor.assess([{}])
             tried = best_first([own, *search.run(tuned, part, assessor.assess)])
-            keys = dict.fromkeys(key for each in tried for key in each.setting)
+            keys = dict.fromkeys(key for result in tried for key in result.setting)
             before = {k: v for k in keys if (v := _value(tuned, part, k)) is not None}
             done.append(TunedPart(part, search.describe(tuned, part), before, own, tried))
             tuned = applied(tuned, part, tried[0].setting)
-    return Tuned(tuned, done, labels, held, tuple(seeds))
+    return Tuned(tuned, done, labels, n_validation, tuple(seeds))
 
 
 def default_labels(protocol: Protocol) -> int:
-    """Half-way through the budget: settings have to do for all of it."""
+    """Half of the budget, since settings have to suit all of it."""
     return protocol.initial + protocol.batch * (protocol.rounds // 2)
 
 
 class _Assessor:
-    """Tries settings of one part, each with all seeds, and reports each trial that is done."""
+    """Tries settings of one part, each with all seeds, and reports each finished trial."""
 
     def __init__(
         self,
@@ -173,9 +173,9 @@ class _Assessor:
 
 
 def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
-    """The protocol, with a setting in the place of what it said before.
+    """The protocol with a setting applied.
 
-    A dropout rate is that of the last two layers; those before keep theirs.
+    A dropout rate is that of the last two dropout layers; earlier layers keep theirs.
     """
     if part == "network":
         values: dict[str, Any] = dict(setting)
@@ -191,7 +191,7 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
 
 
 def _value(protocol: Protocol, part: Part, key: str) -> float | None:
-    """What a protocol has at a key of a setting; None, if it leaves that open."""
+    """The value of a protocol at a key of a setting; None if the protocol has none."""
     table = to_mapping(protocol.training() if part == "network" else protocol.recipe())
     *outer, last = key.split(".")
     for name in outer:
@@ -209,16 +209,17 @@ def _nested(setting: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tuned_text(tuned: Tuned, command: str) -> str:
-    """The winner as a protocol file, with comments that say how it was found.
+    """The tuned protocol as a file, with comments on the tuning.
 
     Args:
-        tuned: what was found.
-        command: that found it.
+        tuned: the result of tuning.
+        command: the command line that was used.
     """
     seeds = ", ".join(map(str, tuned.seeds))
     lines = [
         f"Found by `{command}`, spinal {__version__}.",
-        f"Accuracy in percent on {tuned.held:,} validation points, with {tuned.labels:,} labels, "
+        f"Accuracy in percent on {tuned.n_validation:,} validation points, "
+        f"with {tuned.labels:,} labels, "
         f"seed{'s' if len(tuned.seeds) > 1 else ''} {seeds}.",
         "The test set was not read.",
     ]
@@ -234,7 +235,7 @@ def tuned_text(tuned: Tuned, command: str) -> str:
         lines.append(f"  before {percent(part.own)}  {describe(part.before)}")
     comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     mapping = tuned.protocol.to_mapping()
-    del mapping["name"]  # a protocol is called as its file is
+    del mapping["name"]  # the name of a protocol is that of its file
     mapping["title"] = f"{tuned.protocol.title or tuned.protocol.name}, tuned"
     return f"{comments}\n{tomli_w.dumps(mapping)}"
 
@@ -251,20 +252,20 @@ def describe(setting: Setting) -> str:
 
 
 def number(value: float | Sequence[float]) -> str:
-    """A value of a setting; several, where a protocol has one for each layer."""
+    """A value of a setting as text; several values if there is one per layer."""
     return " ".join(f"{v:g}" for v in value) if isinstance(value, Sequence) else f"{value:g}"
 
 
 def check_target(path: Path, source: str, trials: Path) -> None:
-    """Refuse to write the winner over something else.
+    """Refuse to overwrite a file that tuning did not write.
 
     Args:
-        path: where it is to be written.
+        path: where the tuned protocol will be written.
         source: name or file of the protocol that is tuned.
-        trials: where trials are kept: there already, if ``path`` was written by an earlier call.
+        trials: the file of trials; it exists if ``path`` was written by an earlier call.
 
     Raises:
-        SpinalError: if ``path`` is no TOML file, or one that tuning did not write.
+        SpinalError: if ``path`` is not a TOML file, or one that tuning did not write.
     """
     if path.suffix != ".toml":
         raise SpinalError(f"{path}: a protocol file ends in .toml")

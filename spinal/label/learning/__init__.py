@@ -1,5 +1,5 @@
-"""What happens behind the page: features, models, and the choice of questions.
+"""The learning part of `spinal label`: features, models, and the choice of questions.
 
-The worker runs in a process of its own. It reads answers from the store, and writes the queue of
-questions, the learner and its beliefs about all images.
+The worker runs in a separate process. It reads answers from the store, and writes the queue of
+questions, the learner and its predictions for all images.
 """

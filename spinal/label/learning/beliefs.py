@@ -1,4 +1,4 @@
-"""What a round of the model believes about all images: one file, and the views of it."""
+"""Predictions of a round of the model for all images, in one file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Beliefs:
         round: of the model.
         images: numbers of the images, ascending, ``[N]``.
         probs: class probabilities, ``[N, C]``.
-        log_density: how usual each image is, ``[N]``: low for what is unlike the labelled.
+        log_density: log-density of each image, ``[N]``: low for images unlike the labelled ones.
         checked: numbers of labelled images, ``[M]``.
-        checked_probs: class probabilities of these by models that were not told their labels,
+        checked_probs: class probabilities of these by models trained without their labels,
             ``[M, C]``.
     """
 
@@ -34,23 +34,23 @@ class Beliefs:
     checked_probs: NDArray[np.float32]
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, atomically."""
         with replacing(path) as partial, partial.open("wb") as file:
             np.savez(file, **vars(self))
 
     @classmethod
     def load(cls, path: Path) -> Beliefs:
-        """Read what `save` wrote. Nothing is unpickled."""
+        """Read a file that `save` wrote. Nothing is unpickled."""
         arrays = read_arrays(path, ("round", *_ARRAYS))
         return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS))
 
     def row(self, image: int) -> int | None:
-        """Where an image stands in the arrays; None if the round does not know it."""
+        """The row of an image in the arrays; None if it is not in this round."""
         row = int(np.searchsorted(self.images, image))
         return row if row < len(self.images) and self.images[row] == image else None
 
     def about(self, image: int) -> dict[str, Any] | None:
-        """The class probabilities of an image, and the share of images that are less usual."""
+        """The class probabilities of an image, and the share of images with a lower density."""
         row = self.row(image)
         if row is None:
             return None
@@ -58,12 +58,12 @@ class Beliefs:
         return {"probs": [round(float(p), 4) for p in self.probs[row]], "density_rank": unusual}
 
     def surest(self, label: int) -> NDArray[np.int64]:
-        """Rows of the images that are believed to be of a class, the surest first."""
+        """Rows of the images that are predicted to be of a class, most confident first."""
         rows = np.flatnonzero(self.probs.argmax(1) == label)
         return rows[np.argsort(-self.probs[rows, label], kind="stable")]
 
     def strangest(self) -> NDArray[np.int64]:
-        """All rows by density, the least usual first."""
+        """All rows by density, lowest first."""
         return np.argsort(self.log_density, kind="stable")
 
 

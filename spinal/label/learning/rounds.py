@@ -1,4 +1,4 @@
-"""One round of the model: which questions come first, and what a fit says about all images."""
+"""One round of the model: first questions, the fit, and its predictions for all images."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ FINE_TUNED = TrainSettings(augment="shift", learning_rate=3e-4, epochs=10, min_s
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """N images that have features, and what is known of them now.
+    """N images that have features, with their current labels.
 
     Attributes:
         images: their numbers, ascending, ``[N]``.
         points: their features, ``[N, D]``.
-        labels: classes, ``[N]``; -1 where there is none.
-        holdout: which are kept for testing, ``[N]``.
-        open: which may be asked: no label, no skip, ``[N]``.
-        pictures: the images themselves, uint8 ``[N, S, S, 3]``, for a network that is trained on
-            them; None if a dense layer is, on the features.
+        labels: classes, ``[N]``; -1 if there is none.
+        holdout: which are held out for testing, ``[N]``.
+        open: which may be asked, neither labelled nor skipped, ``[N]``.
+        pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a whole network is trained; None
+            for a dense layer on the features.
     """
 
     images: NDArray[np.int64]
@@ -67,17 +67,17 @@ class Snapshot:
 
     @property
     def learnt(self) -> Points:
-        """What a network is given: pictures, or features."""
+        """The input of the network: pictures or features."""
         return self.points if self.pictures is None else self.pictures
 
     @property
     def training(self) -> NDArray[np.int64]:
-        """Rows that are learnt from."""
+        """Rows for training."""
         return np.flatnonzero(~self.holdout & (self.labels != UNLABELLED))
 
     @property
     def testing(self) -> NDArray[np.int64]:
-        """Rows that are tested on."""
+        """Rows for testing."""
         return np.flatnonzero(self.holdout & (self.labels != UNLABELLED))
 
     @property
@@ -88,16 +88,16 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a fit came to.
+    """The result of a fit.
 
     Attributes:
-        queue: numbers of images to be asked, best first, and why.
-        trained_on: number of labels.
-        tested_on: number of labels kept for testing.
-        correct: how many of the labels kept for testing were predicted rightly.
-        images: numbers of the M images that it looked at, ascending, ``[M]``.
+        queue: numbers of images to ask, best first, each with the reason.
+        trained_on: number of training labels.
+        tested_on: number of held-out labels.
+        correct: number of held-out labels that were predicted correctly.
+        images: numbers of the M images that were assessed, ascending, ``[M]``.
         probs: class probabilities of these, ``[M, C]``.
-        log_density: how usual they are, ``[M]``.
+        log_density: log-densities of these, ``[M]``.
         seconds: of the fit.
     """
 
@@ -120,7 +120,7 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
     r"""Wilson's 95 % interval of a share.
 
     :math:`\frac{1}{1 + z^2/n}\left(\hat p + \frac{z^2}{2n} \pm z \sqrt{\frac{\hat p (1 - \hat p)}
-    {n} + \frac{z^2}{4 n^2}}\right)`, which stays inside [0, 1] and is fair for few answers.
+    {n} + \frac{z^2}{4 n^2}}\right)`, which stays inside [0, 1] and suits small n.
     """
     interval = binomtest(correct, n).proportion_ci(0.95, method="wilson")
     return float(interval.low), float(interval.high)
@@ -135,14 +135,14 @@ def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, st
     rows = snapshot.askable
     drawn = torch.randperm(len(rows), generator=generator)[:FIRST_CANDIDATES].numpy()
     rows = np.sort(rows[drawn])
-    known = snapshot.training
+    labelled = snapshot.training
     candidates = Candidates(
         features=_normalised(snapshot.points[rows]),
-        labelled_features=_normalised(snapshot.points[known]),
+        labelled_features=_normalised(snapshot.points[labelled]),
         ids=torch.from_numpy(rows),
     )
-    picks = make_acquisition("typiclust").select(candidates, n, generator)
-    return [(int(snapshot.images[row]), "coverage") for row in rows[picks.numpy()]]
+    positions = make_acquisition("typiclust").select(candidates, n, generator)
+    return [(int(snapshot.images[row]), "coverage") for row in rows[positions.numpy()]]
 
 
 def fit(
@@ -154,43 +154,43 @@ def fit(
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
 ) -> Round:
-    """Fit a learner to the training labels, ask it for ``n`` questions, and what it believes.
+    """Fit a learner to the training labels; return ``n`` questions and its predictions.
 
     Args:
         snapshot: the images.
         settings: of the project.
-        round: its number: chance differs from round to round.
-        n: how many questions.
-        keep: folder to keep the learner in.
-        encoder: what is fine-tuned; not needed otherwise.
+        round: number of the round, on which the random seed depends.
+        n: number of questions.
+        keep: folder to save the learner in.
+        encoder: the encoder to fine-tune; not needed otherwise.
         on_step: see `spinal.learner.ActiveLearner.fit`.
     """
     began = time.perf_counter()
     seed = derived_seed(settings.seed, round)
-    known, askable = snapshot.training, snapshot.askable
+    labelled, askable = snapshot.training, snapshot.askable
     looked_at = np.arange(len(snapshot.images))
     if settings.whole_network is not None:
-        # All goes through the whole network: not all images, then.
+        # The whole network is expensive, so only some images are assessed.
         askable = _draw(askable, settings.whole_network.candidates, seed)
-        looked_at = np.union1d(np.union1d(known, snapshot.testing), askable)
-    learner = _fit_learner(snapshot, settings, seed, known, askable, encoder, on_step)
+        looked_at = np.union1d(np.union1d(labelled, snapshot.testing), askable)
+    learner = _fit_learner(snapshot, settings, seed, labelled, askable, encoder, on_step)
     seconds = time.perf_counter() - began
     try:
-        picks = learner.ask(n)
+        indices = learner.ask(n)
     except PoolDryError:
-        picks = np.empty(0, np.int64)
+        indices = np.empty(0, np.int64)
     if keep is not None:
         learner.save(keep)
     probs, log_density = _assess(learner, snapshot.learnt, looked_at)
     rare = np.quantile(log_density, NEW)
     tested = snapshot.testing
     right = probs[np.searchsorted(looked_at, tested)].argmax(1) == snapshot.labels[tested]
-    new = log_density[np.searchsorted(looked_at, picks)] <= rare
+    new = log_density[np.searchsorted(looked_at, indices)] <= rare
     reasons = np.where(new, "new", "uncertain")
     return Round(
-        list(zip(snapshot.images[picks].tolist(), reasons.tolist(), strict=True)),
-        len(known), len(tested), int(right.sum()), snapshot.images[looked_at], probs, log_density,
-        seconds,
+        list(zip(snapshot.images[indices].tolist(), reasons.tolist(), strict=True)),
+        len(labelled), len(tested), int(right.sum()), snapshot.images[looked_at], probs,
+        log_density, seconds,
     )  # fmt: skip
 
 
@@ -202,28 +202,28 @@ def fit_to_all(
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
 ) -> None:
-    """Fit a learner to all labels, those kept for testing too, and keep it: the one to be used.
+    """Fit a learner to all labels, including those held out for testing, and save it for use.
 
-    The test of the model without them stands for it, and is if anything too strict. See `fit` for
-    the arguments.
+    The test result of the model without the held-out labels is a slightly pessimistic estimate for
+    it. See `fit` for the arguments.
     """
-    known = np.flatnonzero(snapshot.labels != UNLABELLED)
+    labelled = np.flatnonzero(snapshot.labels != UNLABELLED)
     seed = derived_seed(settings.seed, round)
-    _fit_learner(snapshot, settings, seed, known, known[:0], encoder, on_step).save(keep)
+    _fit_learner(snapshot, settings, seed, labelled, labelled[:0], encoder, on_step).save(keep)
 
 
 def _fit_learner(
     snapshot: Snapshot,
     settings: ProjectSettings,
     seed: int,
-    known: NDArray[np.int64],
+    labelled: NDArray[np.int64],
     askable: NDArray[np.int64],
     encoder: ImageEncoder | None,
     on_step: Callable[[str, int, int], None] | None,
 ) -> ActiveLearner:
-    pool = Pool(snapshot.learnt, settings.classes, np.union1d(known, askable))
+    pool = Pool(snapshot.learnt, settings.classes, np.union1d(labelled, askable))
     learner = make_learner(pool, settings, seed, encoder)
-    learner.tell(known, snapshot.labels[known])
+    learner.tell(labelled, snapshot.labels[labelled])
     learner.fit(on_step=on_step)
     return learner
 
@@ -249,7 +249,7 @@ def make_learner(
 
 
 def _draw(rows: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
-    """At most ``n`` of the rows, by chance, in order."""
+    """At most ``n`` of the rows, drawn at random, in order."""
     if len(rows) <= n:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, n, replace=False))
@@ -258,7 +258,7 @@ def _draw(rows: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
 def check_labels(
     snapshot: Snapshot, n_classes: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Class probabilities of labelled images by models that were not told their labels.
+    """Class probabilities of labelled images by models trained without their labels.
 
     Cross-validated logistic regression on the features, on all training labels of classes that
     have at least `FOLDS`.
@@ -298,7 +298,7 @@ def _assess(
         probs.append(log_probs_N_C.exp().numpy())
         if "log_density" in learner.posterior.provides:
             density.append(learner.posterior.log_density(view).numpy())
-        else:  # without a density, sure points count as usual
+        else:  # without a density, confident points count as typical
             density.append(-entropy(log_probs_N_C).numpy())
     return np.concatenate(probs), np.concatenate(density).astype(np.float32)
 

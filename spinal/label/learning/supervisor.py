@@ -1,4 +1,4 @@
-"""Keeps the worker, a process of its own, at work: starts it, listens to it, starts it again."""
+"""Supervises the worker process: starts it, reads its status, restarts it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PAUSES = (1, 2, 5, 10, 30, 60)
 
 
 class Supervisor:
-    """Runs ``python -m spinal.label.learning.worker HOME`` for as long as the server lives.
+    """Runs ``python -m spinal.label.learning.worker HOME`` as long as the server runs.
 
-    The worker says what it is doing in lines of JSON on its standard output. A line on its standard
-    input tells it that there are new answers; the end of it that the server is gone, however it
-    ended, and that it should go too.
+    The worker reports its status in lines of JSON on its standard output. A line on its standard
+    input announces new answers. The end of its standard input means that the server has ended, and
+    that the worker should end too.
 
     Args:
         home: the project folder.
-        command: another one in place of the worker, for tests.
+        command: a command to run instead of the worker, for tests.
 
     Attributes:
         status: the last line of the worker: ``state``, and ``done`` and ``total`` or a ``message``.
@@ -54,7 +54,7 @@ class Supervisor:
                 pass  # it has just ended, and will be started again
 
     def stop(self, patience: float = 5.0) -> None:
-        """End the worker, by force if it does not listen."""
+        """End the worker; kill it if it does not end within ``patience`` seconds."""
         self._stopping.set()
         worker = self._worker
         if worker is not None and worker.stdin is not None:

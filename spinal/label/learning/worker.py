@@ -1,9 +1,9 @@
-"""The process behind the page: finds files, computes features, fits, hands over questions.
+"""The worker process: finds files, computes features, fits models, chooses questions.
 
-``python -m spinal.label.learning.worker HOME`` always does what is most urgent, in short steps: a
-fit when there are enough new answers, the first questions, features of a few more images, a check
-of the labels. Its results are in the project's files, whole or not at all. It has no other state,
-and may be killed at any moment.
+``python -m spinal.label.learning.worker HOME`` works in short steps, the most urgent first: a fit
+when there are enough new answers, the first questions, features of a few more images, a check of
+the labels. Results are written atomically to the files of the project. There is no other state, so
+the process can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Worker:
 
     Args:
         project: the project.
-        say: told what it is doing.
+        say: called with the status.
     """
 
     def __init__(self, project: Project, say: Say) -> None:
@@ -83,7 +83,7 @@ class Worker:
         self._last_change = self._fitted_at = (0, 0)
 
     def step(self) -> bool:
-        """Do what is most urgent; False if there is nothing to do."""
+        """Do the most urgent step; return False if there is nothing to do."""
         if time.monotonic() >= self._next_scan:
             self._scan()
         elif self._fit_is_due():
@@ -118,7 +118,7 @@ class Worker:
         self._next_scan = time.monotonic() + max(SCAN, 20 * (time.monotonic() - began))
 
     def _find_missing(self) -> None:
-        """Which images have features already, and which have not, in random order."""
+        """Find images without features, in random order."""
         rows = [
             row for row in self.store.images()
             if row["problem"] is None and row["id"] not in self._places
@@ -137,7 +137,7 @@ class Worker:
         self._places |= places
 
     def _compute_features(self) -> None:
-        """Of a few images more, those first that have an answer."""
+        """Compute features of a few more images, those with an answer first."""
         answered = {row["id"] for row in self.store.labelled()}
         self._missing.sort(key=lambda image: image[0] not in answered)  # stable: else as it was
         size = CHUNK if self._covered else ENOUGH
@@ -167,7 +167,7 @@ class Worker:
     # What is known
 
     def _labels(self, *, tested: bool = False) -> dict[int, int]:
-        """The classes of all images that are learnt from (or ``tested`` on) and have features."""
+        """The classes of all images with features that are used in training (or ``tested``)."""
         number = {name: i for i, name in enumerate(self.settings.classes)}
         change = self.store.last_change()
         if change != self._last_change:
@@ -205,10 +205,10 @@ class Worker:
     # Questions
 
     def _first_questions_are_due(self) -> bool:
-        known = len(self._places)
-        if self._fitted or not known or (known < ENOUGH and self._missing):
+        n_with_features = len(self._places)
+        if self._fitted or not n_with_features or (n_with_features < ENOUGH and self._missing):
             return False
-        if known >= 4 * self._covered:
+        if n_with_features >= 4 * self._covered:
             return True
         waiting = self.store.questions.waiting()
         return waiting < self.settings.batch and len(self._snapshot().askable) > waiting
@@ -216,13 +216,13 @@ class Worker:
     def _choose_first_questions(self) -> None:
         self.say({"state": "fitting"})
         snapshot = self._snapshot()
-        wanted = self.settings.first_answers + self.settings.batch
-        queue = rounds.first_questions(snapshot, wanted, self.settings.seed)
+        n = self.settings.first_answers + self.settings.batch
+        queue = rounds.first_questions(snapshot, n, self.settings.seed)
         self.store.questions.hand_over(self.store.last_round(), queue)
         self._covered = len(self._places)
 
     def _fit_is_due(self) -> bool:
-        """Enough new answers, or some and a person who pauses, or questions that run out."""
+        """Whether there are enough new answers, some and a pause, or too few questions left."""
         labels = self._labels()
         if len(labels) < self.settings.first_answers:
             return False
@@ -260,7 +260,7 @@ class Worker:
         self.say({"state": "fitted"})
 
     def _fit_to_all_is_due(self) -> bool:
-        """A person who pauses, and a model that is to be used but was not told all answers."""
+        """Whether there is a pause, and the saved model was not fitted to all answers."""
         quiet = time.monotonic() - self._last_answer > QUIET
         return quiet and bool(self._fitted) and self._labels(tested=True) != self._kept
 
@@ -283,21 +283,21 @@ class Worker:
         self.say({"state": "checking"})
         snapshot = self._snapshot()
         rows, probs = rounds.check_labels(snapshot, len(self.settings.classes), self.settings.seed)
-        known = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
-        self._beliefs = Beliefs(**known)
+        values = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
+        self._beliefs = Beliefs(**values)
         self._beliefs.save(self.project.beliefs_file)
         self._checked = labels
 
 
 def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:
-    """The rows of those images, by number, that are in a cache."""
-    points, there = cache.points([root / path for _, path in images])
-    numbers = [number for (number, _), known in zip(images, there, strict=True) if known]
+    """The rows in a cache of those images that it holds, by number of the image."""
+    points, is_stored = cache.points([root / path for _, path in images])
+    numbers = [number for (number, _), stored in zip(images, is_stored, strict=True) if stored]
     return dict(zip(numbers, points.places.tolist(), strict=True))
 
 
 def let_the_page_go_first() -> None:
-    """Leave the processor to whoever else wants it."""
+    """Lower the priority of this process."""
     if hasattr(os, "nice"):  # not on Windows
         os.nice(5)
     # Where Linux shares the processor between sessions, which is usual on desktops, only the

@@ -16,13 +16,13 @@ VERSION = 1
 
 
 class Database:
-    """The file, made from ``schema.sql`` if it is not there.
+    """A SQLite file, created from ``schema.sql`` if it does not exist.
 
-    Threads may share one; processes open one each. What a transaction wrote is on disk when it
-    ends: no process that is killed, and no power cut, takes it back.
+    Threads may share an object; each process opens its own. A transaction is on disk when it ends:
+    neither a killed process nor a power cut undoes it.
 
     Raises:
-        FileFormatError: if the file is something else, or of another version.
+        FileFormatError: if the file is not a database of labels, or has another version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,18 +55,18 @@ class Database:
                 )
 
     def all(self, query: str, *values: Any) -> list[sqlite3.Row]:
-        """The rows that a query finds."""
+        """All rows of a query."""
         with self._lock:
             return self._db.execute(query, values).fetchall()
 
     def one(self, query: str, *values: Any) -> sqlite3.Row | None:
-        """The first row that a query finds."""
+        """The first row of a query; None if there is none."""
         with self._lock:
             return self._db.execute(query, values).fetchone()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Whole or not at all: what is done inside. Within another one, it is part of that."""
+        """A transaction: all changes inside are made, or none. Inside another, it joins that."""
         with self._lock:
             if self._db.in_transaction:
                 yield self._db
@@ -80,7 +80,7 @@ class Database:
             self._db.execute("COMMIT")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._db.close()
 

@@ -1,9 +1,9 @@
-"""What a project trains, by name: a dense layer on features, or a whole network on the images.
+"""The networks that a project can train: a dense layer on features, or a whole network on images.
 
-| ``dense``       one layer, on features that stay as they are: quick, and best from few labels
-| ``fine-tuned``  the network behind the features, trained on, with such a layer on top
+| ``dense``       one layer on fixed features: fast, and best from few labels
+| ``fine-tuned``  the network behind the features, trained further, with such a layer on top
 | ``lenet``       small, from scratch on the images at 32 px; ``lenet@64``: at 64 px
-| ``vgg``         deeper, from scratch, a quarter of the paper's width: without a GPU, slow enough
+| ``vgg``         deeper, from scratch, a quarter of the paper's width: slow without a GPU
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ class WholeNetwork:
     """A network that is trained on the images themselves.
 
     Attributes:
-        labels: how many labels of each class make it worth trying; with fewer, the page warns.
-        candidates: how many unlabelled images a round looks at, drawn anew each time: all of them
-            go through the network.
-        size: side in pixels of the images that it sees; 0: that of the encoder.
+        labels: number of labels per class from which it is useful; with fewer, the page warns.
+        candidates: number of unlabelled images that a round assesses, drawn at random each time.
+        size: side of its input images in pixels; 0 for that of the encoder.
     """
 
     labels: int
@@ -54,7 +53,7 @@ def parse_network(name: str) -> tuple[str, WholeNetwork | None, int]:
 
 
 def describe_network(network: str, encoder: str) -> str:
-    """What is in use, for people."""
+    """A description of the model, for the user."""
     plain, whole, size = parse_network(network)
     if whole is None:
         return f"a dense layer on features by {encoder}"

@@ -1,4 +1,4 @@
-"""Image files that strangers may have made: checked by their header, before they are decoded."""
+"""Untrusted image files, checked by their header before they are decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinal.errors import DataError
 
 @dataclass(frozen=True)
 class Picture:
-    """A file that may be decoded: where it really is, its format, its size."""
+    """A file that may be decoded: its real path, format and size."""
 
     path: Path
     format: str
@@ -22,10 +22,10 @@ class Picture:
 
 
 def locate(folder: Path, name: str) -> Path:
-    """The real path of a file of a folder, all links followed.
+    """The real path of a file of a folder, with all links resolved.
 
     Raises:
-        DataError: if it is not there, or not inside the folder.
+        DataError: if it does not exist, or is not inside the folder.
     """
     real = Path(os.path.realpath(folder / name))
     if not real.is_relative_to(os.path.realpath(folder)):
@@ -36,7 +36,7 @@ def locate(folder: Path, name: str) -> Path:
 
 
 def inspect(folder: Path, name: str) -> Picture:
-    """Look at the first bytes of a file of a folder; nothing is decoded.
+    """Read the header of an image file of a folder; nothing is decoded.
 
     Raises:
         DataError: if it is not an image, too large, or claims more pixels than it can hold.
@@ -48,7 +48,7 @@ def inspect(folder: Path, name: str) -> Picture:
 
 
 def problem(folder: Path, name: str) -> str | None:
-    """Why a file of a folder cannot be shown; None if it can, as far as its header tells."""
+    """Why a file of a folder cannot be shown, by its header; None if it can."""
     try:
         inspect(folder, name)
     except DataError as error:

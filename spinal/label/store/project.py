@@ -1,4 +1,4 @@
-"""A project: a folder of images, and a folder beside them with all that is known of them."""
+"""A project: a folder of images, and a folder with its labels, features and models."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _FIELDS = {"features": "encoder"}
 
 @dataclass(frozen=True)
 class ProjectSettings:
-    """What a project is about.
+    """The settings of a project.
 
     Attributes:
-        classes: their names, in the order of the keys.
-        encoder: the name of what computes the features; see `spinal.encoders`. Where a whole
-            network is trained, first questions and likely mistakes still go by these features.
-        network: what is trained; see `spinal.label.store.networks`.
-        budget: how many answers are planned; None for no plan.
-        holdout: share of the answers that is kept for testing.
-        first: answers before the model takes over from coverage; 0: three for each class, at
-            least ten.
-        batch: new answers after which the model is fitted again.
+        classes: names of the classes, in the order of the keys.
+        encoder: name of the encoder that computes the features; see `spinal.encoders`. If a whole
+            network is trained, first questions and likely mistakes still use these features.
+        network: the network that is trained; see `spinal.label.store.networks`.
+        budget: number of planned answers; None for no plan.
+        holdout: share of the answers that is held out for testing.
+        first: number of answers before the model chooses questions; until then, questions cover the
+            images. 0 for three per class, at least ten.
+        batch: number of new answers after which the model is fitted again.
         method: see `spinal.methods`.
-        acquisition: see `spinal.acquisition`; the method's own, if None.
-        seed: the source of all chance.
+        acquisition: see `spinal.acquisition`; None for the default of the method.
+        seed: of all randomness.
     """
 
     classes: tuple[str, ...]
@@ -78,7 +78,7 @@ class ProjectSettings:
 
     @property
     def first_answers(self) -> int:
-        """Answers before the model takes over."""
+        """Number of answers before the model chooses questions."""
         return self.first or max(10, 3 * len(self.classes))
 
     @property
@@ -87,11 +87,11 @@ class ProjectSettings:
         return parse_network(self.network)[1]
 
     def describe_model(self) -> str:
-        """What is in use, for people."""
+        """A description of the model, for the user."""
         return describe_network(self.network, self.encoder)
 
     def warning(self, labels: int) -> str | None:
-        """What to say if these are too few labels for the network; None if they are enough."""
+        """A warning if these are too few labels for the network; None if they are enough."""
         return warn_of_few_labels(self.network, len(self.classes), labels)
 
 
@@ -101,7 +101,7 @@ class Project:
     Attributes:
         home: the project folder.
         folder: where the images are.
-        settings: what it is about.
+        settings: the settings of the project.
         store: the labels.
     """
 
@@ -111,61 +111,61 @@ class Project:
 
     @property
     def features_folder(self) -> Path:
-        """Where features are kept."""
+        """The folder of the features."""
         return self.home / "features"
 
     @property
     def model_folder(self) -> Path:
-        """Where the newest learner is kept; see `spinal.learner.ActiveLearner.load`.
+        """The folder of the newest learner; see `spinal.learner.ActiveLearner.load`.
 
-        In a pause it is fitted to all answers, those kept for testing too.
+        In a pause it is fitted to all answers, including those held out for testing.
         """
         return self.home / "model"
 
     @property
     def beliefs_file(self) -> Path:
-        """What the newest model believes about all images; see `spinal.label.learning.beliefs`."""
+        """The newest model's predictions for all images; see `spinal.label.learning.beliefs`."""
         return self.home / "beliefs.npz"
 
     def path(self, name: str) -> Path:
-        """The real path of an image; refused if it leads out of the folder."""
+        """The real path of an image; an error if it is outside the folder."""
         return locate(self.folder, name)
 
     def scan(self) -> int:
-        """Take new files into the pool, and look again at those that could not be shown.
+        """Add new files to the pool, and check again those that could not be shown.
 
         Returns:
-            How many files joined the pool: new ones, and those that can be shown after all.
+            Number of files added: new ones, and those that can be shown now.
         """
         names = list(find_images(self.folder))
-        known = self.store.paths()
-        new = [name for name in names if name not in known]
+        old = self.store.paths()
+        new = [name for name in names if name not in old]
         for start in range(0, len(new), 5000):
             self.store.add_images(new[start : start + 5000])
-        there = set(names)
+        present = set(names)
         troubled = {row["path"] for row in self.store.problems()}
-        self.check([*troubled, *(name for name in known - troubled if name not in there)])
+        self.check([*troubled, *(name for name in old - troubled if name not in present)])
         repaired = troubled - {row["path"] for row in self.store.problems()}
         return len(new) + len(repaired)
 
     def check(self, names: list[str]) -> None:
-        """Note which of these images cannot be shown, and which can again."""
+        """Record which of these images can be shown and which cannot."""
         self.store.set_problems([(name, find_problem(self.folder, name)) for name in names])
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Close the files."""
         self.store.close()
 
 
 def find_images(folder: Path) -> Iterator[str]:
     """Names of all image files below a folder, sorted, with slashes.
 
-    Hidden files and folders are passed over. Links are followed as far as files, not folders: a
-    link that leads out of the folder is found here, and refused when it is opened.
+    Hidden files and folders are skipped. Links to files are followed, links to folders are not. A
+    link to a file outside the folder is listed here, and refused when it is opened.
     """
     for path in walk_files(folder, follow_links=False):
         name = path.relative_to(folder).as_posix()
-        # Names that are not printable are not valid text, or lie about what they are.
+        # Names that are not printable are not valid text, or display misleadingly.
         if name.lower().endswith(SUFFIXES) and name.isprintable():
             yield name
 
@@ -180,19 +180,19 @@ def open_project(
     network: str | None = None,
     seed: int | None = None,
 ) -> Project:
-    """Open the project of a folder of images, or make one if classes are given.
+    """Open the project of a folder of images, or create one if classes are given.
 
     Args:
-        place: the folder of images; or the project folder of one that exists.
+        place: the folder of images, or an existing project folder.
         home: the project folder; by default ``.spinal`` in the folder of images.
-        classes: their names. For a project that exists: more may be added, none taken away.
-        budget: how many answers are planned; as it was, if not given.
-        encoder: see `ProjectSettings`; as it was, if not given.
-        network: see `ProjectSettings`; as it was, if not given.
-        seed: the source of all chance; it cannot be changed later.
+        classes: names of the classes. In an existing project, classes can be added, not removed.
+        budget: number of planned answers; None leaves it unchanged.
+        encoder: see `ProjectSettings`; None leaves it unchanged.
+        network: see `ProjectSettings`; None leaves it unchanged.
+        seed: of all randomness; it cannot be changed later.
 
     Raises:
-        SpinalError: if there is none and no classes are given, or they contradict it.
+        SpinalError: if there is no project and no classes are given, or an argument contradicts it.
     """
     place = Path(place).expanduser()
     if not place.is_dir():
@@ -201,11 +201,13 @@ def open_project(
         home = place if (place / "project.json").is_file() else place / HOME
     home = Path(home).expanduser().absolute()
     file = home / "project.json"
-    given = {
+    arguments = {
         "classes": classes, "budget": budget, "encoder": encoder, "network": network,
         "seed": seed,
     }  # fmt: skip
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {
+        name: value for name, value in arguments.items() if value is not None
+    }
     old: ProjectSettings | None = None
     if file.is_file():
         folder, old = _read(file)
@@ -224,7 +226,7 @@ def open_project(
 
 
 def _changed(old: ProjectSettings, changes: dict[str, Any], home: Path) -> ProjectSettings:
-    """Settings with what was given now; refused where labels would lose their meaning."""
+    """The settings with changes; an error if labels would lose their meaning."""
     if "classes" in changes:
         more = [name for name in changes["classes"] if name not in old.classes]
         if missing := [name for name in old.classes if name not in changes["classes"]]:

@@ -1,4 +1,4 @@
-"""Who is asked what: the model's queue, questions for testing, and leases on images."""
+"""Assignment of questions: the model's queue, questions for testing, and leases on images."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Question:
 
 
 class Questions:
-    """Gives out questions, so that no two clients have the same image before them.
+    """Assigns questions to clients, so that no two clients show the same image.
 
     Args:
-        database: where images, answers, queue and leases are.
+        database: holds images, answers, queue and leases.
         holdout: the share of questions that are for testing.
     """
 
@@ -50,12 +50,12 @@ class Questions:
         self._database, self.holdout = database, holdout
 
     def ask(self, client: str, person: str, n: int, *, now: float | None = None) -> list[Question]:
-        """Up to ``n`` questions for a client, first those that it holds already.
+        """Up to ``n`` questions for a client, starting with those that it already holds.
 
-        An image goes to one client at a time, to none once it has a label, and not to a person who
-        has answered or skipped it. As soon as fewer answers than their share are for testing, the
-        next image of those is asked; else the first of the model's queue; by chance, if there is
-        none.
+        An image is assigned to one client at a time, not after it has a label, and not to a person
+        who has answered or skipped it. If fewer answers than ``holdout`` are for testing, the next
+        test image is asked; otherwise the first image of the model's queue; a random one if the
+        queue is empty.
         """
         now = time.time() if now is None else now
         with self._database.transaction() as db:
@@ -73,19 +73,19 @@ class Questions:
             ]
 
     def ask_again(self, client: str, answer: sqlite3.Row, *, now: float | None = None) -> None:
-        """Give an image whose answer was taken back to a client, as its next question."""
+        """Make an image whose answer was undone the next question of a client."""
         now = time.time() if now is None else now
         with self._database.transaction() as db:
             first = db.execute("SELECT coalesce(min(place), 0) FROM leases").fetchone()[0]
             self._lease(answer["image"], client, now, answer["round"], answer["reason"], first - 1)
 
     def release(self, image: int) -> None:
-        """Take a question back, such as for an image that cannot be shown."""
+        """Withdraw a question, for example if its image cannot be shown."""
         with self._database.transaction() as db:
             db.execute("DELETE FROM leases WHERE image = ?", (image,))
 
     def hand_over(self, round: int, queue: Sequence[tuple[int, str]]) -> None:
-        """Replace the queue: numbers of images, best first, and why each is asked."""
+        """Replace the queue by numbers of images, best first, each with the reason for asking."""
         with self._database.transaction() as db:
             db.execute("DELETE FROM queue")
             db.executemany(
@@ -94,7 +94,7 @@ class Questions:
             )
 
     def waiting(self) -> int:
-        """How many questions of the queue nobody has answered or skipped."""
+        """Number of questions in the queue that nobody has answered or skipped."""
         return self._database.all(
             "SELECT count(*) FROM queue q JOIN images i ON i.id = q.image "
             "WHERE i.problem IS NULL AND NOT EXISTS "

@@ -18,14 +18,14 @@ from spinal.label.store.questions import Questions
 
 @dataclass(frozen=True)
 class Answer:
-    """What a person says about an image.
+    """A person's answer about an image.
 
     Attributes:
-        token: made by whoever sends it, different for each answer; sent again, it changes nothing.
-        image: its number.
+        token: unique identifier, chosen by the sender; sending an answer twice has no effect.
+        image: number of the image.
         label: the name of a class; None to skip.
-        reason: where it was given, if not in reply to a question: a view of the page.
-        decides: it settles a dispute, and overrules what others said before.
+        reason: the view of the page in which it was given, if it does not reply to a question.
+        decides: whether it settles a dispute and overrules earlier answers of others.
     """
 
     token: str
@@ -36,15 +36,15 @@ class Answer:
 
 
 class Store:
-    """The labels of a project: every method happens whole, or not at all.
+    """The labels of a project. Every method is atomic.
 
     Args:
-        path: the SQLite file; made if it is not there.
-        holdout: share of the images, and of the answers, that is kept for testing.
+        path: the SQLite file; created if it does not exist.
+        holdout: share of the images, and of the answers, that is held out for testing.
         seed: of the choice of these images.
 
     Attributes:
-        questions: who is asked what.
+        questions: the assignment of questions.
     """
 
     def __init__(self, path: Path, *, holdout: float = 0.15, seed: int = 0) -> None:
@@ -53,16 +53,16 @@ class Store:
         self.questions = Questions(self._database, holdout)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
     # Images
 
     def add_images(self, paths: Iterable[str]) -> int:
-        """Take new files into the pool; how many were new. Those it knows stay as they are.
+        """Add new files to the pool, and return their number. Known files stay unchanged.
 
-        Which images are kept for testing is drawn here, once, from the seed and the path: a sample
-        of the whole folder, whatever is asked later, and at the same rate for files that come late.
+        Images for testing are drawn here, once, from the seed and the path. They are a random
+        sample of the whole folder, independent of later questions, also for files added later.
         """
         rows = [(path, draw := _draw(self.seed, path), draw < self.holdout) for path in paths]
         with self._database.transaction() as db:
@@ -75,7 +75,7 @@ class Store:
             return db.total_changes - before
 
     def set_problems(self, problems: Iterable[tuple[str, str | None]]) -> None:
-        """Note, by path, why images cannot be shown; None for those that can after all."""
+        """Record, by path, why images cannot be shown; None for those that can."""
         with self._database.transaction() as db:
             db.executemany(
                 "UPDATE images SET problem = ?2 WHERE path = ?1 AND problem IS NOT ?2", problems
@@ -116,9 +116,9 @@ class Store:
         )
 
     def unanswered(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The paths of those images that can be shown, about which nobody has said anything.
+        """The paths of those images that can be shown and have no answer.
 
-        Images that are kept for testing are left out.
+        Images that are held out for testing are excluded.
         """
         rows = self._database.all(
             "SELECT id, path FROM images WHERE id IN (SELECT value FROM json_each(?)) "
@@ -133,7 +133,7 @@ class Store:
     def answer(
         self, answers: Sequence[Answer], person: str, classes: Sequence[str]
     ) -> list[sqlite3.Row]:
-        """Take answers, all or none; the rows as they are stored.
+        """Record answers, all or none; return their rows.
 
         Raises:
             LabelError: for an unknown image or class, or a token that was used for another answer.
@@ -176,7 +176,7 @@ class Store:
         return row
 
     def undo(self, token: str, person: str) -> sqlite3.Row:
-        """Take an answer back; a second time, that changes nothing. The row of the answer.
+        """Undo an answer, and return its row. Undoing it twice has no effect.
 
         Raises:
             LabelError: if this person gave no such answer.
@@ -195,7 +195,7 @@ class Store:
             return row
 
     def _settle(self, image: int) -> None:
-        """Work out what the answers say about an image."""
+        """Update label and dispute of an image from its answers."""
         said = self._database.all(
             "SELECT DISTINCT label FROM standing WHERE image = ? AND label IS NOT NULL", image
         )
@@ -207,27 +207,27 @@ class Store:
             )
 
     def last_answer(self, person: str) -> sqlite3.Row | None:
-        """What this person said last, and has not taken back."""
+        """The last answer of this person that was not undone."""
         return self._database.one(
             "SELECT * FROM answers WHERE person = ? AND undone IS NULL ORDER BY id DESC LIMIT 1",
             person,
         )
 
     def answers(self) -> list[sqlite3.Row]:
-        """All answers ever given, also those taken back, with the ``path`` of each image."""
+        """All answers, including undone ones, with the ``path`` of each image."""
         return self._database.all(
             "SELECT a.*, i.path FROM answers a JOIN images i ON i.id = a.image ORDER BY a.id"
         )
 
     def answered_as(self, reason: str) -> set[int]:
-        """Images that have an answer, not taken back, for this reason."""
+        """Images that have an answer with this reason that was not undone."""
         rows = self._database.all(
             "SELECT DISTINCT image FROM answers WHERE reason = ? AND undone IS NULL", reason
         )
         return {row["image"] for row in rows}
 
     def disagreements(self) -> list[sqlite3.Row]:
-        """What people say about images they disagree on, as ``image, path, person, label, at``."""
+        """Answers about disputed images, as ``image, path, person, label, at``."""
         return self._database.all(
             "SELECT s.image, i.path, s.person, s.label, s.at "
             "FROM images i JOIN standing s ON s.image = i.id "
@@ -245,7 +245,7 @@ class Store:
         interval: tuple[float, float] | None,
         seconds: float,
     ) -> None:
-        """Note how a fit went; see the table ``rounds``."""
+        """Record the result of a fit; see the table ``rounds``."""
         low, high = interval or (None, None)
         with self._database.transaction() as db:
             db.execute(
@@ -254,7 +254,7 @@ class Store:
             )
 
     def rounds(self) -> list[sqlite3.Row]:
-        """How all fits went, the first one first."""
+        """The results of all fits, oldest first."""
         return self._database.all("SELECT * FROM rounds ORDER BY round")
 
     def last_round(self) -> int:
@@ -262,12 +262,12 @@ class Store:
         return self._database.all("SELECT coalesce(max(round), 0) FROM rounds")[0][0]
 
     def last_change(self) -> tuple[int, int]:
-        """Numbers that change whenever an answer comes, or is taken back."""
-        given, undone = self._database.all("SELECT count(*), count(undone) FROM answers")[0]
-        return given, undone
+        """Numbers that change whenever an answer is added or undone."""
+        total, undone = self._database.all("SELECT count(*), count(undone) FROM answers")[0]
+        return total, undone
 
     def progress(self) -> dict[str, Any]:
-        """How far it is: numbers of images in all, and of those labelled, by class."""
+        """Numbers of images, in total, labelled, and by class."""
         counts = self._database.one(
             "SELECT (SELECT count(*) FROM images) AS images, "
             "(SELECT count(*) FROM images WHERE problem IS NOT NULL) AS problems, "
@@ -282,7 +282,7 @@ class Store:
         return {**dict(counts), "classes": {row["label"]: row["n"] for row in by_class}}
 
     def people(self) -> dict[str, int]:
-        """How many answers each person has given and not taken back."""
+        """Number of answers of each person that were not undone."""
         rows = self._database.all(
             "SELECT person, count(*) AS n FROM answers WHERE undone IS NULL GROUP BY person"
         )

@@ -1,1 +1,1 @@
-"""Label Studio in the place of the page: reads its annotations, tells it what to ask next."""
+"""Label Studio instead of the page: reads its annotations, and chooses its next tasks."""

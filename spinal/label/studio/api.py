@@ -1,4 +1,4 @@
-"""Label Studio over HTTP: the few calls that are needed, and its images."""
+"""A client for Label Studio's HTTP API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StudioError(SpinalError):
 
 @dataclass(frozen=True)
 class StudioProject:
-    """A project, as far as it matters here.
+    """A project of Label Studio.
 
     Attributes:
         number: its id.
@@ -33,7 +33,7 @@ class StudioProject:
         shown: name of the image that the choices are about, in the same configuration.
         column: the key of a task's data that holds the address of the image.
         sampling: how it chooses the next task.
-        version: of the model whose predictions it goes by.
+        version: of the model whose predictions it uses.
     """
 
     number: int
@@ -85,9 +85,9 @@ class StudioAPI:
 
     def counts(self, number: int) -> tuple[int, int]:
         """How many tasks and annotations a project has; quick."""
-        wanted = ("task_number", "total_annotations_number")
-        counts = self.call("GET", f"/api/projects/{number}/?include=id,{','.join(wanted)}")
-        return counts[wanted[0]] or 0, counts[wanted[1]] or 0
+        fields = ("task_number", "total_annotations_number")
+        counts = self.call("GET", f"/api/projects/{number}/?include=id,{','.join(fields)}")
+        return counts[fields[0]] or 0, counts[fields[1]] or 0
 
     def tasks(self, number: int) -> dict[int, dict[str, Any]]:
         """The data of all tasks, by id."""
@@ -100,7 +100,7 @@ class StudioAPI:
         return dict(sorted(tasks.items()))
 
     def annotations(self, number: int, control: str) -> dict[int, set[str]]:
-        """The choices that people made, by task; an empty set where all of them skipped it."""
+        """The choices that people made, by task; an empty set if all of them skipped it."""
         tasks = self.call("GET", f"/api/projects/{number}/export?exportType=JSON")
         chosen: dict[int, set[str]] = {}
         for task in tasks:
@@ -157,7 +157,7 @@ class StudioAPI:
         """The bytes of an image of a task.
 
         Raises:
-            DataError: if it cannot be had.
+            DataError: if it cannot be fetched.
         """
         full = urllib.parse.urljoin(self.url + "/", address)
         scheme = urllib.parse.urlsplit(full).scheme

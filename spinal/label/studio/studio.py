@@ -1,4 +1,4 @@
-"""Label Studio as the one who asks: its tasks and annotations in, predictions with scores out.
+"""Active learning in Label Studio: reads tasks and annotations, writes predictions with scores.
 
 Label Studio's "uncertainty sampling" asks for the task whose prediction has the lowest score, among
 those of the project's model version. So each round writes predictions under a new version for the
@@ -42,20 +42,20 @@ class Studio:
     """Keeps a project of Label Studio supplied with questions.
 
     Args:
-        api: where it is.
-        number: the project.
-        encoder: what computes the features of the images.
-        folder: where features are kept.
-        ahead: write predictions for so many tasks that would be asked next; None: for all. Label
-            Studio takes a second for some tens of them.
+        api: the connection to Label Studio.
+        number: id of the project.
+        encoder: computes the features of the images.
+        folder: where features are stored.
+        ahead: number of next tasks to write predictions for; None for all. Label Studio needs a
+            second for a few tens of them.
         batch: fit again after so many new annotations.
         method: see `spinal.learner.ActiveLearner`.
         acquisition: see `spinal.learner.ActiveLearner`.
-        seed: the source of all chance.
-        say: told what happens.
+        seed: of all randomness.
+        say: called with messages for the user.
 
     Attributes:
-        history: the tasks of each round of this object, in the order in which they are to be asked.
+        history: the tasks of each round of this object, in the order of asking.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Studio:
         self._seen: tuple[int, int] | None = None
         self.history: list[list[int]] = []
         self.project = api.project(number)
-        known = [_round(version) for version in api.versions(number)]
-        self._round = max(known, default=0)
+        rounds_so_far = [_round(version) for version in api.versions(number)]
+        self._round = max(rounds_so_far, default=0)
 
     def run(self, every: float = 5.0) -> None:
         """Look for annotations every few seconds, until it is interrupted."""
@@ -100,7 +100,7 @@ class Studio:
                 self._seen = None
 
     def step(self, *, force: bool = False) -> bool:
-        """Start a round if there is enough news, or if it is wanted anyway; whether it did."""
+        """Do a round if there are enough new annotations, or if ``force``; whether it did."""
         seen = self.api.counts(self.number)
         if seen == self._seen and not force:
             return False
@@ -132,16 +132,16 @@ class Studio:
         snapshot = self._snapshot(tasks, chosen, labels)
         settings = ProjectSettings(self.project.classes, holdout=0, **self._options)
         number = self._round + 1
-        wanted = len(snapshot.askable) if self.ahead is None else self.ahead
-        wanted = min(wanted, len(snapshot.askable))
-        if not wanted:
+        n = len(snapshot.askable) if self.ahead is None else self.ahead
+        n = min(n, len(snapshot.askable))
+        if not n:
             self.say(f"{len(labels)} labels; nothing left to ask")
         elif len(set(labels.values())) < 2:
-            first = rounds.first_questions(snapshot, wanted, settings.seed)
+            first = rounds.first_questions(snapshot, n, settings.seed)
             self._write(number, [task for task, _ in first], tasks, None)
             self.say(f"round {number}: {len(first)} tasks that cover the images")
         else:
-            result = rounds.fit(snapshot, settings, number, wanted)
+            result = rounds.fit(snapshot, settings, number, n)
             row = {int(task): i for i, task in enumerate(snapshot.images)}
             queue = [task for task, _ in result.queue]
             self._write(number, queue, tasks, result.probs[[row[task] for task in queue]])
@@ -153,20 +153,20 @@ class Studio:
     ) -> rounds.Snapshot:
         addresses = {task: str(data.get(self.project.column, "")) for task, data in tasks.items()}
         places = self._places(list(addresses.values()))
-        there = places >= 0
-        if not there.any():
+        is_stored = places >= 0
+        if not is_stored.any():
             raise SpinalError(f"project {self.number} of {self.api.url}: no image can be read")
-        known = np.array(list(addresses), np.int64)[there]
+        images = np.array(list(addresses), np.int64)[is_stored]
         return rounds.Snapshot(
-            known,
-            StoredVectors(self._vectors, places[there]),
-            np.array([labels.get(int(task), UNLABELLED) for task in known], np.int64),
-            np.zeros(len(known), bool),
-            np.array([int(task) not in chosen for task in known], bool),
+            images,
+            StoredVectors(self._vectors, places[is_stored]),
+            np.array([labels.get(int(task), UNLABELLED) for task in images], np.int64),
+            np.zeros(len(images), bool),
+            np.array([int(task) not in chosen for task in images], bool),
         )
 
     def _places(self, addresses: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of the features of images; those that are new are fetched, and not kept."""
+        """Rows of the features of images; new images are fetched, but not stored."""
         keys = [content_hash(f"{self.api.url} {address}".encode()) for address in addresses]
         new = [i for i, key in enumerate(keys) if self._vectors.find(key) is None]
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -181,7 +181,7 @@ class Studio:
         return self._vectors.places(keys)
 
     def _fetch(self, address: str) -> Any:
-        """An image as the encoder takes it; None if it cannot be used."""
+        """An image, prepared for the encoder; None if it cannot be used."""
         try:
             return self.encoder.prepare(self.api.image(address))
         except DataError as error:
@@ -195,7 +195,7 @@ class Studio:
         tasks: dict[int, dict[str, Any]],
         probs: NDArray[np.float32] | None,
     ) -> None:
-        """Write predictions for tasks, best first, and let the project go by them."""
+        """Write predictions for tasks, best first, and make the project use them."""
         project, version = self.project, f"{VERSION}{number}"
         results: list[list[dict[str, Any]]] = [[] for _ in queue]
         columns: list[dict[str, float]] = [{} for _ in queue]
@@ -230,6 +230,6 @@ class Studio:
 
 
 def _round(version: str) -> int:
-    """The number of the round that made a version of ours; 0 for others."""
+    """The number of the round in one of our version names; 0 for other names."""
     number = version.removeprefix(VERSION)
     return int(number) if number != version and number.isdecimal() else 0

@@ -8,9 +8,9 @@ _TAKEN = {"u"}  # undo
 
 
 def class_keys(classes: Sequence[str]) -> list[list[str]]:
-    """Keys of each class: 1 to 9 for the first nine, and a letter, of its name where one is free.
+    """Keys of each class: a digit for the first nine, and a letter, from its name if one is free.
 
-    First letters go first, so that "cat" gets C even where an earlier "arctic fox" has one in it.
+    First letters have priority: "cat" gets C even if it comes after "arctic fox".
 
     Examples:
         >>> class_keys(["cat", "dog", "crow"])

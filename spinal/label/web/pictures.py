@@ -7,17 +7,17 @@ import io
 from spinal.data.images import read_image
 from spinal.label.store.pictures import Picture
 
-#: Up to here a file goes to the browser as it is; beyond, scaled down to `SHOWN` pixels.
+#: Smaller files are sent to the browser unchanged; larger ones are scaled down to `SHOWN` pixels.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 SHOWN = 1600
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
 def show(picture: Picture) -> tuple[bytes, str]:
-    """What a browser gets to see, and its media type: the file, or a smaller copy of it.
+    """Content and media type for the browser: the file itself, or a smaller copy.
 
     Raises:
-        DataError: if it cannot be decoded after all.
+        DataError: if it cannot be decoded.
     """
     if picture.bytes <= PLAIN_BYTES and picture.width * picture.height <= PLAIN_PIXELS:
         return picture.path.read_bytes(), _TYPES[picture.format]

@@ -1,10 +1,10 @@
-"""Who may talk to the server: checked for every request, before anything else sees it.
+"""Access control, checked for every request before it is handled.
 
-- A page of another site must not reach it by a name that was made to point here (DNS rebinding):
-  the ``Host`` header has to be a name of this machine.
+- A page of another site must not reach the server by a name that resolves to this machine (DNS
+  rebinding): the ``Host`` header has to be a name of this machine.
 - A page of another site must not post to it, nor embed its images: ``Origin`` and
   ``Sec-Fetch-Site``, which pages cannot set, have to say that a request comes from our own page.
-- Off loopback, everybody has to show a token: first in the link, then in a cookie.
+- Except on loopback, every request needs a token: first in the link, then in a cookie.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEADERS = {
 
 
 class RefusedError(SpinalError):
-    """A request that is not answered: an HTTP status, and why."""
+    """A refused request, with an HTTP status and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -52,12 +52,12 @@ class RefusedError(SpinalError):
 
 @dataclass(frozen=True)
 class Rules:
-    """What is let in.
+    """Which requests are allowed.
 
     Attributes:
         host: the address that the server listens on.
-        port: the port that it listens on; it tells the cookies of two servers apart.
-        token: what has to be shown; None on loopback, where nobody else can come in.
+        port: the port that it listens on; part of the cookie's name, which differs between servers.
+        token: the required token; None on loopback, which other machines cannot reach.
     """
 
     host: str
@@ -83,9 +83,9 @@ class Rules:
             raise RefusedError(405, f"{request.method} is not for this server")
 
     def _check_host(self, headers: Headers) -> None:
-        given = headers.getlist("host")
+        hosts = headers.getlist("host")
         try:
-            name = urlsplit(f"//{given[0]}").hostname if len(given) == 1 else None
+            name = urlsplit(f"//{hosts[0]}").hostname if len(hosts) == 1 else None
         except ValueError:
             name = None
         if name is None or not self._is_here(name):
@@ -139,7 +139,7 @@ class Rules:
 
 
 class Guard:
-    """Checks requests by `Rules`, and tells browsers what pages may do."""
+    """Checks requests by `Rules`, and adds security headers to responses."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self.app, self.rules = app, rules
@@ -173,7 +173,7 @@ def is_loopback(host: str) -> bool:
 
 
 def keep_token(file: Path) -> str:
-    """The token of a project, made at the first call: links stay good when the server restarts."""
+    """The token of a project, stored at the first call, so links survive a restart."""
     if not file.exists():
         file.touch(mode=0o600)
         file.write_text(secrets.token_urlsafe(24))
@@ -182,7 +182,7 @@ def keep_token(file: Path) -> str:
 
 @cache
 def _own_names() -> frozenset[str]:
-    """What others on the network may call this machine; asking for it can take seconds."""
+    """Names of this machine on the network; the lookup can take seconds."""
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 

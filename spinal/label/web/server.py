@@ -1,4 +1,4 @@
-"""The HTTP interface: questions out, answers in, images shown. It never waits for the model."""
+"""The HTTP interface: questions, answers and images. It never waits for the model."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Server:
     """Answers the page's requests.
 
     Args:
-        project: what is labelled.
-        rules: who is let in.
-        supervisor: of the worker behind it; None for a page without a model.
+        project: the project.
+        rules: which requests are allowed.
+        supervisor: of the worker; None for a page without a model.
 
     Attributes:
         app: the ASGI application.
@@ -81,7 +81,7 @@ class Server:
     # The page
 
     def index(self, _: Request) -> Response:
-        """The page itself; whoever came with the token in the link gets it as a cookie."""
+        """The page itself; a token in the link is stored as a cookie."""
         response = Response(self._page["index.html"], media_type="text/html")
         if self.rules.token is not None:
             response.set_cookie(
@@ -91,7 +91,7 @@ class Server:
         return response
 
     def static(self, request: Request) -> Response:
-        """A file of the page, all of which are in memory: there is no path to go astray."""
+        """A file of the page, from memory, so that no other path can be read."""
         name = request.path_params["name"]
         kind = _STATIC.get(Path(name).suffix)
         if name not in self._page or kind is None:
@@ -122,21 +122,21 @@ class Server:
     # Questions and answers
 
     def next(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Questions for a client; first those that it has already."""
+        """Questions for a client, starting with those that it already holds."""
         return self._questions(body)
 
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Take answers, which are on disk before the reply, and give more questions."""
-        given = body.get("answers")
-        if not isinstance(given, list) or not 1 <= len(given) <= MOST_TILES:
+        """Record answers, which are on disk before the reply, and return more questions."""
+        answers = body.get("answers")
+        if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} answers")
         person = _text(body, "person")
-        self.store.answer([_answer(a) for a in given], person, self.project.settings.classes)
+        self.store.answer([_answer(a) for a in answers], person, self.project.settings.classes)
         self._wake()
         return self._questions(body)
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Take answers back; the image of one that was asked is the next question."""
+        """Undo answers; the image of an undone reply to a question is the next question."""
         tokens = body.get("tokens")
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} tokens")
@@ -161,12 +161,12 @@ class Server:
         }
 
     def _describe(self, question: Question) -> dict[str, Any]:
-        """A question with what the model believes: not for testing, where it might lead."""
-        known = self.views.beliefs
-        believed = None
-        if known is not None and not question.holdout:
-            believed = known.about(question.image)
-        return {**asdict(question), "belief": believed}
+        """A question with the model's prediction, except for testing, where it would bias."""
+        beliefs = self.views.beliefs
+        belief = None
+        if beliefs is not None and not question.holdout:
+            belief = beliefs.about(question.image)
+        return {**asdict(question), "belief": belief}
 
     def _wake(self) -> None:
         if self.supervisor is not None:
@@ -175,7 +175,7 @@ class Server:
     # State and views
 
     def state(self, request: Request) -> Response:
-        """All that the page shows around the image."""
+        """Everything that the page shows around the image."""
         settings = self.project.settings
         person = request.query_params.get("person", "")
         last = self.store.last_answer(person)
@@ -240,7 +240,7 @@ def _posted(
 
 
 def _user() -> str:
-    """Who runs the server; nobody, where that has no name."""
+    """Name of the user who runs the server; empty if unknown."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -254,17 +254,17 @@ def _explain(_: Request, error: Exception) -> Response:
     )
 
 
-def _answer(given: Any) -> Answer:
-    if not isinstance(given, dict):
+def _answer(body: Any) -> Answer:
+    if not isinstance(body, dict):
         raise LabelError("an answer is a JSON object")
-    image, label = given.get("image"), given.get("label")
+    image, label = body.get("image"), body.get("label")
     if not isinstance(image, int) or not (label is None or isinstance(label, str)):
         raise LabelError("an answer has the number of an image, and a class or null")
-    reason = given.get("reason", "unasked")
+    reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement"):
         raise LabelError(f"there is no reason {reason!r}")
     decides = reason == "disagreement"
-    return Answer(_text(given, "token"), image, label, reason, decides)
+    return Answer(_text(body, "token"), image, label, reason, decides)
 
 
 def _text(body: dict[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""A page that is served, and the worker behind it, for as long as somebody labels."""
+"""The server of a page, together with its worker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from spinal.label.web.server import Server
 
 
 class Page:
-    """A server and the worker behind it, for as long as the context lasts.
+    """A server and its worker, which run inside the ``with`` block.
 
     Args:
-        project: what is labelled.
+        project: the project.
         host: address to listen on.
         port: port to listen on; 0 for any.
     """
@@ -60,7 +60,7 @@ class Page:
 
     @property
     def link(self) -> str:
-        """Where the page is, with the token if one is needed."""
+        """The address of the page, with the token if one is needed."""
         name = self.host
         if name in ("0.0.0.0", "::"):
             name = socket.gethostname()
@@ -68,7 +68,7 @@ class Page:
         return at if self.rules.token is None else f"{at}?token={self.rules.token}"
 
     def announce(self, console: Console, browser: bool) -> None:
-        """Say where the page is, and open it."""
+        """Print the address of the page, and open it in a browser if ``browser``."""
         if self.rules.token is not None:
             console.print(
                 "[bold yellow]warning:[/] others on the network can reach this page. Whoever has "
@@ -79,7 +79,7 @@ class Page:
             webbrowser.open(self.link)
 
     def wait(self) -> None:
-        """Until somebody presses Ctrl-C."""
+        """Wait until Ctrl-C is pressed."""
         try:
             while self._thread.is_alive():
                 self._thread.join(1)

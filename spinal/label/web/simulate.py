@@ -34,12 +34,12 @@ def read_answers(table: Path) -> dict[str, str]:
 
 @dataclass
 class Session:
-    """What happened: how many answers, and how long the person waited for each next image.
+    """Answers of a session, and waiting times for the next image.
 
     Attributes:
-        answers: how many were given.
-        waits: seconds from each answer until the next image was there.
-        states: what the worker did meanwhile, such as ``fitting``; nothing, where that changed.
+        answers: number of answers.
+        waits: seconds from each answer until the next image was loaded.
+        states: state of the worker during each wait, such as ``fitting``; empty if it changed.
         state: of the server, at the end.
     """
 
@@ -49,7 +49,7 @@ class Session:
     state: dict[str, Any] = field(default_factory=dict)
 
     def waits_during(self, state: str) -> list[float]:
-        """Those of the waits through which the worker was in this state."""
+        """The waits during which the worker was in this state."""
         return [wait for wait, was in zip(self.waits, self.states, strict=True) if was == state]
 
     def summary(self) -> str:
@@ -74,10 +74,10 @@ class Person:
 
     Args:
         labels: the class of each image, by path.
-        classes: what may be answered; an image of no known class is skipped.
-        mistakes: share of answers that are another class, drawn at random.
+        classes: the possible answers; an image of another class is skipped.
+        mistakes: share of wrong answers, drawn at random.
         seed: of the mistakes.
-        name: under which answers are given.
+        name: name of the person.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Person:
         self.seed, self.name = seed, name
 
     def answer(self, path: str) -> str | None:
-        """What this person says about an image: always the same."""
+        """The answer about an image, always the same."""
         label = self.labels.get(path)
         if label not in self.classes:
             return None
@@ -113,8 +113,8 @@ class Person:
         """Label until the budget is used up, or nothing is left to ask.
 
         Args:
-            link: where the page is.
-            budget: labelled images in all, those of earlier sessions among them.
+            link: the address of the page.
+            budget: total number of labelled images, including those of earlier sessions.
             pace: seconds from an image's appearance to its answer.
             on_answer: called with the number of answers so far.
         """
@@ -138,14 +138,14 @@ class Person:
                 continue
             time.sleep(pace)
             question = reply["questions"][0]
-            given = {
+            answer = {
                 "token": f"{self.name}-{time.time_ns()}",
                 "image": question["image"],
                 "label": self.answer(question["path"]),
             }
             before = working()
             began = time.perf_counter()
-            reply = server.post("/api/answers", {**who, "answers": [given]})
+            reply = server.post("/api/answers", {**who, "answers": [answer]})
             if reply["questions"]:
                 look(reply["questions"][0]["image"])
             session.waits.append(time.perf_counter() - began)
@@ -173,7 +173,7 @@ class Connection:
         return json.loads(self.get_bytes(path))
 
     def get_bytes(self, path: str) -> bytes:
-        """Whatever is there; nothing, for an image that cannot be shown."""
+        """The content; empty for an image that cannot be shown."""
         return self._send("GET", path)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

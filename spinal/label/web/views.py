@@ -17,10 +17,10 @@ _CHUNK = 500
 
 
 class Views:
-    """What the newest model believes, and lists that follow from it.
+    """Predictions of the newest model, and lists of images derived from them.
 
-    Images that are kept for testing appear in none of them: a test that had been chosen, or
-    corrected, by what the model believes would flatter it.
+    Images that are held out for testing are in none of the lists: if their labels were chosen or
+    corrected with the help of the model, the test would be biased in its favour.
     """
 
     def __init__(self, project: Project) -> None:
@@ -30,7 +30,7 @@ class Views:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """Of the newest round; read again when its file has changed."""
+        """The beliefs of the newest round; read again when the file has changed."""
         file: Path = self.project.beliefs_file
         try:
             stat = file.stat()
@@ -42,37 +42,37 @@ class Views:
         return self._beliefs
 
     def guesses(self, label: str, start: int, n: int) -> dict[str, Any]:
-        """Unlabelled images that the model is surest are of a class."""
-        known = self.beliefs
+        """Unlabelled images of a predicted class, most confident first."""
+        beliefs = self.beliefs
         classes = self.project.settings.classes
-        if known is None or label not in classes:
+        if beliefs is None or label not in classes:
             return {"images": [], "more": False}
-        return self._page(known, known.surest(classes.index(label)), start, n)
+        return self._page(beliefs, beliefs.surest(classes.index(label)), start, n)
 
     def outliers(self, start: int, n: int) -> dict[str, Any]:
-        """Unlabelled images by density, the least usual first."""
-        known = self.beliefs
-        if known is None:
+        """Unlabelled images by density, lowest first."""
+        beliefs = self.beliefs
+        if beliefs is None:
             return {"images": [], "more": False}
-        return self._page(known, known.strangest(), start, n)
+        return self._page(beliefs, beliefs.strangest(), start, n)
 
     def mistakes(self) -> list[dict[str, Any]]:
-        """Labelled images that a model which was not told their label believes to be another class.
+        """Labelled images for which a model trained without their label predicts another class.
 
-        The most doubtful come first. What somebody has looked at here is not listed again.
+        The most doubtful come first. Images that were reviewed here are not listed again.
         """
-        known = self.beliefs
-        if known is None or not len(known.checked):
+        beliefs = self.beliefs
+        if beliefs is None or not len(beliefs.checked):
             return []
-        classes = self.project.settings.classes[: known.checked_probs.shape[1]]
+        classes = self.project.settings.classes[: beliefs.checked_probs.shape[1]]
         labels = {row["id"]: row for row in self.store.labelled()}
         seen = self.store.answered_as("mistake")
         doubtful = []
-        for image, probs in zip(known.checked.tolist(), known.checked_probs, strict=True):
+        for image, probs in zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True):
             row = labels.get(image)
             if row is None or image in seen or row["label"] not in classes or row["holdout"]:
                 continue
-            given = float(probs[classes.index(row["label"])])
+            confidence = float(probs[classes.index(row["label"])])
             best = int(probs.argmax())
             if classes[best] != row["label"]:
                 doubtful.append(
@@ -80,7 +80,7 @@ class Views:
                         "image": image,
                         "path": row["path"],
                         "label": row["label"],
-                        "confidence": given,
+                        "confidence": confidence,
                         "instead": classes[best],
                         "instead_confidence": float(probs[best]),
                     }
@@ -88,7 +88,7 @@ class Views:
         return sorted(doubtful, key=lambda tile: tile["confidence"] - tile["instead_confidence"])
 
     def disagreements(self) -> list[dict[str, Any]]:
-        """Images that people disagree on, and what each of them said."""
+        """Images that people disagree on, with the answer of each person."""
         rows = self.store.disagreements()
         return [
             {
@@ -98,31 +98,31 @@ class Views:
             for image, said in ((k, list(g)) for k, g in groupby(rows, lambda r: r["image"]))
         ]  # fmt: skip
 
-    def _page(self, known: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
-        """From ``start`` on, ``n`` of the rows whose images nobody has said anything about."""
+    def _page(self, beliefs: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
+        """``n`` of the rows whose images have no answer, from ``start`` on."""
         tiles: list[dict[str, Any]] = []
         for chunk in (rows[i : i + _CHUNK] for i in range(0, len(rows), _CHUNK)):
-            open_images = self.store.unanswered(known.images[chunk].tolist())
-            tiles += self._tiles(known, chunk, open_images)
+            open_images = self.store.unanswered(beliefs.images[chunk].tolist())
+            tiles += self._tiles(beliefs, chunk, open_images)
             if len(tiles) > start + n:
                 break
         return {"images": tiles[start : start + n], "more": len(tiles) > start + n}
 
     def _tiles(
-        self, known: Beliefs, rows: Iterable[int], paths: dict[int, str]
+        self, beliefs: Beliefs, rows: Iterable[int], paths: dict[int, str]
     ) -> list[dict[str, Any]]:
         classes = self.project.settings.classes
         tiles = []
         for row in rows:
-            image = int(known.images[row])
+            image = int(beliefs.images[row])
             if image in paths:
-                best = int(known.probs[row].argmax())
+                best = int(beliefs.probs[row].argmax())
                 tiles.append(
                     {
                         "image": image,
                         "path": paths[image],
                         "label": classes[best],
-                        "confidence": float(known.probs[row, best]),
+                        "confidence": float(beliefs.probs[row, best]),
                     }
                 )
         return tiles

@@ -1,4 +1,4 @@
-"""The paper's tables, under the names that runs have here; see the README beside them."""
+"""The paper's tables, with the names of runs used here; see the README beside them."""
 
 from __future__ import annotations
 
