@@ -33,8 +33,8 @@ def test_values_are_toml_and_words_need_no_quotes() -> None:
     changed = load_protocol(
         "digits",
         [
-            "network.name=dense", 'title="Wide = better"', "stratified=true", "posterior.grid=[4, 8]",
-            "name=digits-dense",
+            "network.name=dense", 'title="Wide = better"', "stratified=true",
+            "posterior.grid=[4, 8]", "name=digits-dense",
         ],
     )  # fmt: skip
     assert changed.network.name == "dense"
