@@ -142,8 +142,10 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:
-    """These arrays of a ``.npz`` file. Nothing is unpickled.
+def read_arrays(
+    path: Path, names: Iterable[str], optional: Iterable[str] = ()
+) -> dict[str, NDArray]:
+    """These arrays of a ``.npz`` file, and the optional ones if there. Nothing is unpickled.
 
     Raises:
         FileFormatError: if it is not there, damaged, or without one of them.
@@ -152,7 +154,8 @@ def read_arrays(path: Path, names: Iterable[str]) -> dict[str, NDArray]:
 
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names}
+            there = [name for name in optional if name in arrays]
+            return {name: arrays[name] for name in (*names, *there)}
     except _DAMAGE as error:
         raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
 

@@ -26,6 +26,11 @@ class Method:
     summary: str
 
 
+#: What people call the classifiers that a posterior may mix: see its ``shares``.
+CLASSIFIERS = {
+    "spn": "SPN", "logistic": "logistic regression", "trees": "trees", "network": "network",
+}  # fmt: skip
+
 _UNCERTAINTY = ("margin", "max-entropy", "variation-ratio")
 _OVER_SAMPLES = ("variation-ratio-votes", "mean-std", "bald", "power-bald", "acs-fw")
 

@@ -75,9 +75,12 @@ class Posterior(ABC):
 
     Attributes:
         provides: what it can tell beside `predict`: ``samples``, ``log_density``, ``moments``.
+        shares: after `fit`, the weight of each classifier in predictions, by a name of
+            `spinal.methods.CLASSIFIERS`; None for a posterior that mixes none.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset()
+    shares: dict[str, float] | None = None
 
     @abstractmethod
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:

@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spinal.methods import CLASSIFIERS
 from spinal.report.experiment import Experiment
 from spinal.report.names import title
-from spinal.report.numbers import count, decimal
+from spinal.report.numbers import count, decimal, percent
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import (
     INK,
@@ -49,6 +50,9 @@ def section(experiment: Experiment) -> Section | None:
         )
         parts.append(Drawing("reliability", caption, _diagrams(bins)))
     parts.append(_table(experiment))
+    shares = _shares(experiment)
+    if shares is not None:
+        parts.append(shares)
     return Section("Calibration", (), parts)
 
 
@@ -156,3 +160,24 @@ def _table(experiment: Experiment) -> Table:
         "softmax on the same labels."
     )
     return Table("calibration-end", caption, data, shown)
+
+
+def _shares(experiment: Experiment) -> Table | None:
+    """What the methods mixed their predictions from at the end; None if that was not stored."""
+    last, rows = int(experiment.labels[-1]), []
+    for method in experiment.methods:
+        stored = [run.at(last).shares for run in experiment.of(method)]
+        shares = pd.DataFrame([s for s in stored if s is not None]).fillna(0.0).mean()
+        if len(shares):
+            rows.append({"method": method, **shares})
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    shown = pd.DataFrame({"method": data["method"].map(title)})
+    for name in data.columns[1:]:
+        shown[CLASSIFIERS.get(name, name)] = data[name].map(lambda share: percent(share, 0))
+    caption = (
+        f"Weights of the classifiers that predictions are mixed from, at {count(last)} labels, in "
+        "percent, mean over seeds. They were chosen by held-out labels."
+    )
+    return Table("shares", caption, data, shown)

@@ -39,6 +39,8 @@ class RoundRecord:
         network_nll: As ``nll``, by the softmax of the network, in nats.
         network_ece: As ``ece``, by the softmax of the network.
         network_reliability: As ``reliability``, by the softmax of the network.
+        shares: Weight of each classifier in the method's posterior, by a name of
+            `spinal.methods.CLASSIFIERS`; None if it mixes none.
         right: Which test points the method's posterior classifies correctly, one bit per point, in
             base64.
         picked: Entropy of the chosen points, in nats, and their rank among the candidates, 0 to 1;
@@ -60,6 +62,7 @@ class RoundRecord:
     network_nll: float
     network_ece: float
     network_reliability: Mapping[str, Sequence[float]] | None = None
+    shares: Mapping[str, float] | None = None
     right: str | None = None
     picked: Mapping[str, Any] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)

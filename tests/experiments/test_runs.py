@@ -58,6 +58,8 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
         right = line.right_points()
         assert right is not None
         assert right.mean() == line.accuracy
+        assert line.shares is not None
+        assert sum(line.shares.values()) == pytest.approx(1, abs=1e-3)
     picks = [p for line in lines for p in line.picks]
     splits = Splits.load(done.out / "tiny" / "splits" / "seed-0.json")
     assert len(set(picks)) == 15

@@ -53,6 +53,21 @@ def test_gains_are_paired_with_student_s_interval(runs: Path) -> None:
     assert np.isnan(summary.loc["random", "gain"])
 
 
+def test_shares_of_classifiers_are_means_at_the_last_budget(tmp_path: Path) -> None:
+    for seed, share in enumerate((0.5, 0.7)):
+        rounds = [
+            made_round(i, 20 + 10 * i, 0.6, shares={"spn": spn, "logistic": 1 - spn})
+            for i, spn in enumerate((0.1, share))
+        ]
+        write_rounds(tmp_path / "runs" / "tiny" / "spn-cnn" / f"seed-{seed}", rounds)
+        write_run(tmp_path / "runs", "random", seed, [0.5, 0.6])
+    write_report(tmp_path / "runs", tmp_path / "out")
+    (path,) = (tmp_path / "out").rglob("*shares.csv")
+    table = pd.read_csv(path)
+    assert table.to_dict("records") == [{"method": "spn-cnn", "spn": 0.6, "logistic": 0.4}]
+    assert "logistic regression" in path.with_suffix(".md").read_text()
+
+
 def test_the_table_is_for_people(runs: Path) -> None:
     text = to_markdown(summary_of(runs))
     assert "| tiny | spn-cnn-max-entropy | 3 | 64.00 | +4.00 (-0.97 to +8.97) |" in text

@@ -24,6 +24,7 @@ def record(number: int) -> RoundRecord:
         round=number, labels=20 + 10 * number, class_counts=[12, 8 + 10 * number], fitted_share=1.0,
         accuracy=accuracy, nll=nll, ece=ece, reliability=bins, network_accuracy=ece,
         network_nll=accuracy, network_ece=nll, network_reliability=bins,
+        shares={"spn": 0.25, "logistic": 0.75},
         right=pack(rng.random(10) < 0.5), picked={"entropy": nll}, seconds={"network": 1.5},
         picks=rng.integers(0, 1000, 10).tolist(),
     )  # fmt: skip

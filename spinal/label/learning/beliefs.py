@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ class Beliefs:
         checked: numbers of labelled images, ``[M]``.
         checked_probs: class probabilities of these by models trained without their labels,
             ``[M, C]``.
+        shares: the weight of each classifier in ``probs``; None if one predicts alone.
     """
 
     round: int
@@ -32,17 +34,19 @@ class Beliefs:
     log_density: NDArray[np.float32]
     checked: NDArray[np.int64]
     checked_probs: NDArray[np.float32]
+    shares: dict[str, float] | None = None
 
     def save(self, path: Path) -> None:
         """Write the file, atomically."""
         with replacing(path) as partial, partial.open("wb") as file:
-            np.savez(file, **vars(self))
+            np.savez(file, **vars(self) | {"shares": json.dumps(self.shares)})
 
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read a file that `save` wrote. Nothing is unpickled."""
-        arrays = read_arrays(path, ("round", *_ARRAYS))
-        return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS))
+        arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares",))
+        shares = json.loads(str(arrays.get("shares", "null")))
+        return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS), shares=shares)
 
     def row(self, image: int) -> int | None:
         """The row of an image in the arrays; None if it is not in this round."""

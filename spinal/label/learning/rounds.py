@@ -99,6 +99,7 @@ class Round:
         probs: class probabilities of these, ``[M, C]``.
         log_density: log-densities of these, ``[M]``.
         seconds: of the fit.
+        shares: the weight of each classifier in ``probs``; None if one predicts alone.
     """
 
     queue: list[tuple[int, str]]
@@ -109,6 +110,7 @@ class Round:
     probs: NDArray[np.float32]
     log_density: NDArray[np.float32]
     seconds: float
+    shares: dict[str, float] | None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -187,10 +189,11 @@ def fit(
     right = probs[np.searchsorted(looked_at, tested)].argmax(1) == snapshot.labels[tested]
     new = log_density[np.searchsorted(looked_at, indices)] <= rare
     reasons = np.where(new, "new", "uncertain")
+    shares = learner.posterior.shares
     return Round(
         list(zip(snapshot.images[indices].tolist(), reasons.tolist(), strict=True)),
         len(labelled), len(tested), int(right.sum()), snapshot.images[looked_at], probs,
-        log_density, seconds,
+        log_density, seconds, shares if shares is not None and len(shares) > 1 else None,
     )  # fmt: skip
 
 

@@ -247,7 +247,7 @@ class Worker:
         if self._beliefs is not None:  # until they are checked again
             checked, probs = self._beliefs.checked, self._beliefs.checked_probs
         self._beliefs = Beliefs(
-            number, result.images, result.probs, result.log_density, checked, probs
+            number, result.images, result.probs, result.log_density, checked, probs, result.shares
         )
         self._beliefs.save(self.project.beliefs_file)
         self.store.add_round(

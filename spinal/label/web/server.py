@@ -188,6 +188,7 @@ class Server:
                     {"name": name, "keys": keys[i]} for i, name in enumerate(settings.classes)
                 ],
                 "model": settings.describe_model(),
+                "shares": self.views.shares(),
                 "warning": settings.warning(progress["labelled"] - progress["held_out"]),
                 "budget": settings.budget,
                 "holdout": settings.holdout,

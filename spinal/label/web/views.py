@@ -11,6 +11,7 @@ import numpy as np
 
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project
+from spinal.methods import CLASSIFIERS
 
 #: Images that are looked up at once.
 _CHUNK = 500
@@ -40,6 +41,12 @@ class Views:
         if now != self._read:
             self._beliefs, self._read = Beliefs.load(file), now
         return self._beliefs
+
+    def shares(self) -> dict[str, float] | None:
+        """The weight of each classifier in what the model believes; None if one predicts alone."""
+        if self.beliefs is None or self.beliefs.shares is None:
+            return None
+        return {CLASSIFIERS.get(name, name): share for name, share in self.beliefs.shares.items()}
 
     def guesses(self, label: str, start: int, n: int) -> dict[str, Any]:
         """Unlabelled images of a predicted class, most confident first."""

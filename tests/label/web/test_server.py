@@ -35,7 +35,7 @@ def believe(project: Project) -> Beliefs:
     checked = images[:10]
     known = Beliefs(
         1, images, probs.astype(np.float32), -images.astype(np.float32), checked,
-        probs[:10].astype(np.float32),
+        probs[:10].astype(np.float32), {"spn": 0.62, "logistic": 0.38},
     )  # fmt: skip
     known.save(project.beliefs_file)
     return known
@@ -206,6 +206,19 @@ def test_state_says_what_is_in_use(client: TestClient) -> None:
     assert state["holdout"] == 0.15
     assert state["worker"] == {"state": "off"}
     assert [each["keys"] for each in state["classes"]] == [["1", "r"], ["2", "g"], ["3", "b"]]
+
+
+def test_state_says_which_classifiers_answer(client: TestClient, project: Project) -> None:
+    def shares() -> dict[str, float] | None:
+        return client.get("/api/state?person=ada").json()["shares"]
+
+    assert shares() is None
+    known = believe(project)
+    assert shares() == {"SPN": 0.62, "logistic regression": 0.38}
+    older = {name: array for name, array in vars(known).items() if name != "shares"}
+    with project.beliefs_file.open("wb") as file:
+        np.savez(file, **older)
+    assert shares() is None
 
 
 def test_keys_are_distinct_and_leave_undo_alone() -> None:

@@ -64,7 +64,7 @@ function drawHead() {
 }
 
 function drawStatus() {
-  const { worker, model, warning, progress, rounds } = state;
+  const { worker, model, shares, warning, progress, rounds } = state;
   const last = rounds[rounds.length - 1];
   const said = {
     starting: "Starting", fitting: worker.total ? `Learning: ${percent(worker.done / worker.total)}` : "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
@@ -76,6 +76,7 @@ function drawStatus() {
   $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
   const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
   $("engine").textContent = `By ${model}${learnt}`;
+  $("shares").textContent = Object.entries(shares ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ");
   $("warning").textContent = warning ?? "";
   $("warning").hidden = !warning;
   if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can go on meanwhile.`);
