@@ -46,7 +46,8 @@ class Beliefs:
         """Read a file that `save` wrote. Nothing is unpickled."""
         arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares",))
         shares = json.loads(str(arrays.get("shares", "null")))
-        return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS), shares=shares)
+        values: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+        return cls(round=int(arrays["round"]), shares=shares, **values)
 
     def row(self, image: int) -> int | None:
         """The row of an image in the arrays; None if it is not in this round."""
