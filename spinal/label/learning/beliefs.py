@@ -44,9 +44,10 @@ class Beliefs:
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read what `save` wrote. Nothing is unpickled."""
-        arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares",))
-        shares = json.loads(str(arrays.get("shares", "null")))
-        return cls(int(arrays["round"]), *(arrays[name] for name in _ARRAYS), shares=shares)
+        arrays: dict[str, Any] = dict(read_arrays(path, ("round", *_ARRAYS), optional=("shares",)))
+        arrays["round"] = int(arrays["round"])
+        arrays["shares"] = json.loads(str(arrays.get("shares", "null")))
+        return cls(**arrays)
 
     def row(self, image: int) -> int | None:
         """Where an image stands in the arrays; None if the round does not know it."""
