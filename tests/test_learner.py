@@ -348,5 +348,5 @@ def test_the_circuit_can_be_asked_alone() -> None:
             np.testing.assert_allclose(alone.sum(1), 1, rtol=1e-5)
             assert (alone != learner.predict_proba(points)).any()
         else:
-            with pytest.raises(SpinalError, match="no SPN"):
+            with pytest.raises(SpinalError, match="no part 'spn'"):
                 learner.predict(points, by="spn")

@@ -110,7 +110,7 @@ def test_a_whole_network_says_what_the_learner_says(tmp_path: Path) -> None:
     images = DIGITS.train_images[:150].repeat(2, 1).repeat(2, 2).repeat(3, 3)
     learner = fit(Pool(images, DIGITS.classes), ("lenet", {"width": 0.25}), {})
     assert isinstance(learner.posterior, SPN)
-    assert set(learner.posterior.shares) == {"spn", "network"}
+    assert set(learner.posterior.shares) == {"spn", "logistic", "network"}
     classifier = ImageClassifier.from_whole_network(
         learner.network, learner.posterior, DIGITS.classes, "lenet@16"
     )
