@@ -11,6 +11,7 @@ from typing import Any
 import filelock
 import tomli_w
 
+from spinal.data import dataset_name
 from spinal.errors import SpinalError
 from spinal.files import read_toml, write_text
 from spinal.runs.lines import read_lines, write_lines
@@ -124,6 +125,11 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return read_toml(path) if path.exists() else {}
 
 
+def _spelling(value: Any) -> Any:
+    """The value, with a dataset's name as it is usually spelt: ``cifar10`` is ``cifar-10``."""
+    return dataset_name(value) if isinstance(value, str) else value
+
+
 def _differences(
     saved: Mapping[str, Any], current: Mapping[str, Any], ignored: tuple[str, ...], prefix: str = ""
 ) -> list[str]:
@@ -136,6 +142,6 @@ def _differences(
         old, new = saved.get(key), current.get(key)
         if isinstance(old, Mapping) or isinstance(new, Mapping):
             sentences += _differences(old or {}, new or {}, ignored, f"{name}.")
-        elif old != new:
+        elif _spelling(old) != _spelling(new):
             sentences.append(f"{name} was {old!r}, is {new!r}")
     return sentences

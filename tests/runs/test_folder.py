@@ -35,6 +35,15 @@ def test_folders_with_other_locks_do_not_wait(tmp_path: Path) -> None:
     assert other.lines() == []
 
 
+def test_a_dataset_is_the_same_by_any_spelling(tmp_path: Path) -> None:
+    first = folder(tmp_path, dataset="cifar10")
+    with first.lock():
+        first.write_settings()
+    folder(tmp_path, dataset="CIFAR-10").check_settings()
+    with pytest.raises(SpinalError, match="dataset was 'cifar10', is 'svhn'"):
+        folder(tmp_path, dataset="svhn").check_settings()
+
+
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     first = folder(tmp_path)
     with first.lock():

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
+from spinal.data import Dataset, Points, Pool, dataset_name, load_dataset, make_splits
 from spinal.data.splits import shuffled
 from spinal.encoders import EncodedPoints, load_encoder
 from spinal.encoders.points import cache_folder
@@ -69,9 +69,10 @@ class Trial:
         protocol = self.protocol
         decisive: dict[str, Any] = {
             name: getattr(protocol, name)
-            for name in ("dataset", "initial", "pool", "validation", "stratified")
+            for name in ("initial", "pool", "validation", "stratified")
         }
         network = replace(protocol.network, preset="", training={})
+        decisive["dataset"] = dataset_name(protocol.dataset)
         decisive |= {"part": self.part, "labels": self.labels, "seed": self.seed}
         decisive |= {"network": to_mapping(network), "training": to_mapping(protocol.training())}
         if self.part == "circuit":
