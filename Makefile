@@ -6,7 +6,7 @@ READY  := .venv/.ready
 STUDIO ?= $(HOME)/.cache/spinal/label-studio/bin/label-studio
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format rooms clean
+.PHONY: help demo test test-long test-all check format rooms clean
 
 help:  ## List these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,10 @@ demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
 	$(BIN)/spinal demo
 
 test: $(READY)  ## Run the tests, two at a time
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow and not long"
+
+test-long: $(READY)  ## Make the committed reports again, and compare them
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m long
 
 $(STUDIO):
 	$(PYTHON) -m venv $(dir $(STUDIO))..

@@ -29,6 +29,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 DRAWN_BY = f"matplotlib=={matplotlib.__version__}\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not CONSTRAINTS.exists() or DRAWN_BY not in CONSTRAINTS.read_text(),
     reason="results are in the repository only, and another matplotlib draws by other bytes",
