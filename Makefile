@@ -25,7 +25,7 @@ demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
 test: $(READY)  ## Run the tests, two at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow and not long"
 
-test-long: $(READY)  ## Make the committed reports again, and compare them
+test-long: $(READY)  ## Run the long tests: committed reports made again, a Ray cluster whose nodes die
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m long
 
 $(STUDIO):

@@ -138,6 +138,7 @@ def raylet(node: Any) -> int:
     return int(node.all_processes["raylet"][0].process.pid)
 
 
+@pytest.mark.long
 @linux
 def test_workers_and_nodes_that_die_are_replaced(
     expected: list[Any], two_nodes: Any, tmp_path: Path
