@@ -82,6 +82,7 @@ def test_demo_spn_writes_picture_and_table(tmp_path: Path) -> None:
     assert with_all_features[0] == with_all_features[1] > 0.9
 
 
+@pytest.mark.long
 def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
     done = spinal("demo", "--rounds", "1", "--seeds", "0", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -104,6 +104,7 @@ def sigkill(process: int) -> None:
     os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.long
 @linux
 def test_a_worker_that_dies_here_is_replaced(expected: list[Any], tmp_path: Path) -> None:
     runs = grid(tmp_path)

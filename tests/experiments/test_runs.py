@@ -172,6 +172,7 @@ def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     assert outcome(run) == outcome(done)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_workers_leave_with_the_process_that_started_them(tmp_path: Path) -> None:
     toml = tmp_path / "long.toml"
