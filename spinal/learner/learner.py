@@ -253,10 +253,10 @@ class ActiveLearner:
     def assess(self, points: ArrayLike | Points) -> Assessment:
         """Uncertainty and density of any points, computed in batches."""
         points = as_points(points)
-        cache = FeatureCache(self._fitted().network, points)
+        network = self._fitted().network
         entropies, margins, densities = [], [], []
         for rows in np.array_split(np.arange(len(points)), -(-len(points) // _BATCH)):
-            view = cache.view(rows)
+            view = View(network, points, rows, compute_features(network, points, rows))
             log_probs_N_C = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
             entropies.append(entropy(log_probs_N_C))
             margins.append(margin(log_probs_N_C))
