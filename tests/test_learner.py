@@ -350,3 +350,14 @@ def test_the_circuit_can_be_asked_alone() -> None:
         else:
             with pytest.raises(SpinalError, match="no part 'spn'"):
                 learner.predict(points, by="spn")
+
+
+def test_a_posterior_beside_the_learner_is_what_the_method_of_that_name_has() -> None:
+    learner, logistic = make(method="deterministic"), make(method="logistic")
+    for each in (learner, logistic):
+        answer(each, np.arange(30))
+        each.fit()
+    beside = learner.fit_beside("logistic").predict(learner.view(DIGITS.test_images[:20]))
+    expected = logistic.predict_log_proba(DIGITS.test_images[:20])
+    np.testing.assert_allclose(beside, expected, rtol=1e-6)
+    assert type(learner.posterior).__name__ == "Deterministic"

@@ -148,6 +148,9 @@ def _do_round(
     seen = learner.view(dataset.test_images[splits.test])
     log_probs = learner.predict_log_proba(seen)
     by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
+    # So that nobody forgets the obvious: what logistic regression would say.
+    logistic = learner.fit_beside("logistic").predict(seen).numpy()
+    by_logistic = evaluate(logistic, test_labels)
     shares = learner.posterior.shares
     indices, choice = np.empty(0, np.int64), None
     if number < protocol.rounds:
@@ -161,6 +164,7 @@ def _do_round(
         fitted_share=fitted_share,
         **evaluate(log_probs, test_labels),
         **{f"network_{name}": value for name, value in by_network.items()},
+        **{f"logistic_{name}": by_logistic[name] for name in ("accuracy", "nll", "ece")},
         shares=shares and {name: round(share, 4) for name, share in shares.items()},
         right=pack(log_probs.argmax(1) == test_labels),
         picked=choice,

@@ -34,7 +34,7 @@ from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryErro
 from spinal.methods import find_method
 from spinal.networks import compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import FitContext, View
+from spinal.posteriors import FitContext, Posterior, View
 from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
 
@@ -169,18 +169,27 @@ class ActiveLearner:
         cache = self._cache = FeatureCache(self.network, self.pool.points)
         with self._timed("features"):
             view = cache.view(indices)
-        context = FitContext(
-            len(self.pool.classes),
-            derived_seed(seed, _POSTERIOR),
-            self.settings.training,
-            self.settings.retrain,
-            self.validation,
-            lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
-            None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
-        )
         with self._timed("posterior"):
-            self.posterior.fit(view, torch.as_tensor(labels), context)
+            self.posterior.fit(view, torch.as_tensor(labels), self._context(seed, on_step))
         self.rounds += 1
+
+    def fit_beside(self, posterior: PosteriorPart) -> Posterior:
+        """Fit another posterior to the same network and the same labels, to compare with.
+
+        Args:
+            posterior: a name such as ``"logistic"``, a name with settings, or an object.
+
+        Returns:
+            The fitted posterior. It predicts by ``posterior.predict(learner.view(points))``.
+
+        Raises:
+            NotFittedError: before the first `fit`.
+        """
+        view = self._fitted().view(self.pool.labelled_indices)
+        other = resolve_posterior(posterior, find_method(self.settings.method).posterior)
+        seed = derived_seed(self.seed, 999 + self.rounds)  # of the last fit
+        other.fit(view, torch.as_tensor(self.pool.labels), self._context(seed))
+        return other
 
     def ask(self, b: int = 1) -> Indices:
         """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
@@ -387,6 +396,20 @@ class ActiveLearner:
         if compare:
             return self.posterior.sample(view, seed=seed)
         return self.posterior.predict(view, seed=seed).unsqueeze(1)
+
+    def _context(
+        self, seed: int, on_step: Callable[[str, int, int], None] | None = None
+    ) -> FitContext:
+        """What a posterior may need beside the labelled points."""
+        return FitContext(
+            len(self.pool.classes),
+            derived_seed(seed, _POSTERIOR),
+            self.settings.training,
+            self.settings.retrain,
+            self.validation,
+            lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
+            None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
+        )
 
     def _draw_unlabelled(self, n: int, seed: int) -> View:
         """At most ``n`` unlabelled points of the pool, drawn at random."""

@@ -143,6 +143,7 @@ def _diagrams(bins: dict[str, dict[str, np.ndarray]]) -> Figure:
 def _table(experiment: Experiment) -> Table:
     names = {
         "ece": "ECE", "nll": "NLL", "network_ece": "network: ECE", "network_nll": "network: NLL",
+        "logistic_ece": "logistic: ECE", "logistic_nll": "logistic: NLL",
     }  # fmt: skip
     rows = []
     for method in experiment.methods:
@@ -154,10 +155,11 @@ def _table(experiment: Experiment) -> Table:
     shown = pd.DataFrame({"method": data["method"].map(title)})
     for name, heading in names.items():
         shown[heading] = data[name].map(decimal)
+    shown = shown.loc[:, (shown != "").any()]  # earlier versions did not store all of them
     caption = (
         f"Calibration error and negative log-likelihood at {count(experiment.labels[-1])} labels, "
-        "mean over seeds: of the posterior that the method predicts with, and of the network's own "
-        "softmax on the same labels."
+        "mean over seeds: of the posterior that the method predicts with, of the network's own "
+        "softmax, and of logistic regression on its features, with the same labels."
     )
     return Table("calibration-end", caption, data, shown)
 

@@ -37,10 +37,35 @@ def section(experiment: Experiment) -> Section:
             "Bands: one standard error of the mean, where there are seeds to tell."
         )
         parts.append(Drawing("gain", caption, gain_curves(experiment)))
-    table = beside_paper(experiment)
-    if table is not None:
-        parts.append(table)
+    tables = (by_predictor(experiment), beside_paper(experiment))
+    parts += [table for table in tables if table is not None]
     return Section("Accuracy", _notes(experiment), parts)
+
+
+def by_predictor(experiment: Experiment) -> Table:
+    """Accuracy at the end by the method, by its network, and by logistic regression.
+
+    The labels are those that the method chose: choosing and predicting are two things.
+    """
+    names = {
+        "accuracy": "by the method",
+        "network_accuracy": "by its network",
+        "logistic_accuracy": "by logistic regression",
+    }
+    last = experiment.labels[-1]
+    data = pd.DataFrame({"method": experiment.methods})
+    for name in names:
+        at_end = experiment.measure(name).loc[last]
+        data[name] = [at_end[method].mean() for method in experiment.methods]
+    shown = pd.DataFrame({"method": data["method"].map(title)})
+    for name, heading in names.items():
+        shown[heading] = data[name].map(percent)
+    caption = (
+        f"Test accuracy at {count(last)} labels in percent, mean over seeds, from the labels that "
+        "each method chose: by the posterior that the method predicts with, by the network's own "
+        "softmax, and by logistic regression on the network's features. Empty: not stored."
+    )
+    return Table("predictors", caption, data, shown)
 
 
 def _seeds(experiment: Experiment) -> str:

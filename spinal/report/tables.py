@@ -13,7 +13,7 @@ from spinal.report.names import BASELINE
 
 HEADER = [
     "protocol", "method", "seeds", "area", "gain over random", "accuracy", "of the network",
-    "NLL", "ECE", "s a round",
+    "of logistic regression", "NLL", "ECE", "s a round",
 ]  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def _row(experiment: Experiment, method: str) -> dict[str, Any]:
         "accuracy": experiment.final[method].mean(),
         "accuracy_sd": experiment.final[method].std(),
         "network_accuracy": np.mean([record.network_accuracy for record in at_end]),
+        "logistic_accuracy": _mean([record.logistic_accuracy for record in at_end]),
         "nll": np.mean([record.nll for record in at_end]),
         "ece": np.mean([record.ece for record in at_end]),
         "seconds_a_round": np.mean(seconds),
@@ -48,6 +49,11 @@ def _row(experiment: Experiment, method: str) -> dict[str, Any]:
     if experiment.has_baseline and method != BASELINE:
         row["gain"], row["gain_low"], row["gain_high"] = gain(experiment.areas, method)
     return row
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """The mean; NaN if one was not stored."""
+    return float(np.mean([np.nan if value is None else value for value in values]))
 
 
 def to_markdown(summary: pd.DataFrame) -> str:
@@ -70,8 +76,9 @@ def rows(summary: pd.DataFrame) -> list[list[str]]:
         cells = [
             row["protocol"], row["method"], str(row["seeds"]), f"{100 * row['area']:.2f}", gain,
             f"{100 * row['accuracy']:.2f}{spread} at {row['labels']}",
-            f"{100 * row['network_accuracy']:.2f}", f"{row['nll']:.3f}", f"{row['ece']:.3f}",
-            f"{row['seconds_a_round']:.1f}",
+            f"{100 * row['network_accuracy']:.2f}",
+            "" if np.isnan(row["logistic_accuracy"]) else f"{100 * row['logistic_accuracy']:.2f}",
+            f"{row['nll']:.3f}", f"{row['ece']:.3f}", f"{row['seconds_a_round']:.1f}",
         ]  # fmt: skip
         table.append(cells)
     return table

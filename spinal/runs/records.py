@@ -39,6 +39,9 @@ class RoundRecord:
         network_nll: As ``nll``, by the softmax of the network, in nats.
         network_ece: As ``ece``, by the softmax of the network.
         network_reliability: As ``reliability``, by the softmax of the network.
+        logistic_accuracy: As ``accuracy``, by logistic regression on the same labels and features.
+        logistic_nll: As ``nll``, by that regression, in nats.
+        logistic_ece: As ``ece``, by that regression.
         shares: Weight of each classifier in the method's posterior, by a name of
             `spinal.methods.CLASSIFIERS`; None if it mixes none.
         right: Which test points the method's posterior classifies correctly, one bit per point, in
@@ -62,6 +65,9 @@ class RoundRecord:
     network_nll: float
     network_ece: float
     network_reliability: Mapping[str, Sequence[float]] | None = None
+    logistic_accuracy: float | None = None
+    logistic_nll: float | None = None
+    logistic_ece: float | None = None
     shares: Mapping[str, float] | None = None
     right: str | None = None
     picked: Mapping[str, Any] | None = None

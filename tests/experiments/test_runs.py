@@ -50,6 +50,8 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
     assert [len(line.picks) for line in lines] == [5, 5, 5, 0]
     assert set(lines[0].seconds) == {"network", "features", "posterior", "scoring", "choice"}
     assert 0 <= lines[0].network_accuracy <= 1
+    assert lines[0].logistic_accuracy is not None
+    assert 0 <= lines[0].logistic_accuracy <= 1
     assert lines[0].fitted_share is not None
     assert 0 <= lines[0].fitted_share <= 1
     for line in lines:

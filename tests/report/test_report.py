@@ -68,6 +68,16 @@ def test_shares_of_classifiers_are_means_at_the_last_budget(tmp_path: Path) -> N
     assert "logistic regression" in path.with_suffix(".md").read_text()
 
 
+def test_logistic_regression_stands_beside_every_method(tmp_path: Path) -> None:
+    for seed, accuracy in enumerate((0.7, 0.8)):
+        rounds = [made_round(i, 20 + 10 * i, 0.6, logistic_accuracy=accuracy) for i in range(2)]
+        write_rounds(tmp_path / "runs" / "tiny" / "random" / f"seed-{seed}", rounds)
+    write_report(tmp_path / "runs", tmp_path / "out")
+    (path,) = (tmp_path / "out").rglob("*predictors.csv")
+    assert pd.read_csv(path)["logistic_accuracy"].tolist() == pytest.approx([0.75])
+    assert "of logistic regression" in to_markdown(summary_of(tmp_path / "runs"))
+
+
 def test_the_table_is_for_people(runs: Path) -> None:
     text = to_markdown(summary_of(runs))
     assert "| tiny | spn-cnn-max-entropy | 3 | 64.00 | +4.00 (-0.97 to +8.97) |" in text
