@@ -9,6 +9,7 @@ as far as another is better.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -119,21 +120,21 @@ def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | No
 
 
 def fit_on_network(
-    z: Tensor, y: Tensor, n_classes: int, part: Part | None, held_head: Tensor
+    z: Tensor, y: Tensor, n_classes: int, parts: Sequence[Part], held_head: Tensor
 ) -> Blend:
     """The mixture on features of a network that was trained on the labels.
 
     Features of points that a network was trained on are better separated than those of others. So
-    everything is chosen by a second network, which did not see the labels of some points.
+    everything is chosen by further networks, each of which did not see the labels of some points.
 
     Args:
         z: features ``[N, F]`` in the network.
         y: classes ``[N]``.
         n_classes: C.
-        part: features of the same points in the second network; None, if there is none.
-        held_head: its log-probabilities for the points held out, ``[M, C]``.
+        parts: features of the same points in each further network; may be empty.
+        held_head: their log-probabilities for the points that they hold out, one part after the
+            other: ``[M, C]``.
     """
-    parts = [] if part is None else [part]
     gaussian, held = fit_gaussian(z, y, n_classes, parts, ("common",))
     logistic, held_logistic = fit_logistic(z, y, n_classes, parts, ("common",))
     held_y = held_out_labels(y, parts)

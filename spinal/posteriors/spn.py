@@ -31,6 +31,8 @@ from spinal.posteriors.vectors import (
 )
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
+#: Held-out points to choose settings by, if that takes no more than so many further networks.
+_HELD_OUT, _MOST_NETWORKS = 40, 3
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class SPN(Posterior):
     it steps aside as far as these say that another classifier on the same features is better: see
     `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
     network. Where the network is one dense layer, it works on that layer's input, which does not
-    depend on the labels. Otherwise a second network is trained on four fifths of the labels, to see
-    how features of unseen points look.
+    depend on the labels. Otherwise further networks (one from 200 labels on, at most three) are
+    trained on four fifths of the labels, to see how features of unseen points look.
 
     With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
 
@@ -111,9 +113,9 @@ class SPN(Posterior):
             unlabelled = unlabelled_vectors(labelled, context)
             blend = fit_on_vectors(all_vectors(labelled), labels, n_classes, unlabelled)
         else:
-            part, held_head = _second_network(labelled, labels, context)
+            parts, held_head = _held_out_networks(labelled, labels, context)
             z = labelled.features.cpu()
-            blend = fit_on_network(z, labels, n_classes, part, held_head)
+            blend = fit_on_network(z, labels, n_classes, parts, held_head)
         self.blend = blend.with_prior(self._frequencies(blend, labels, context))
         self.circuit = self.blend.gaussian.circuit
 
@@ -247,23 +249,32 @@ def _predict(blend: Blend, view: View) -> Tensor:
     return torch.cat(said)
 
 
-def _second_network(
+def _held_out_networks(
     labelled: View, labels: Tensor, context: FitContext
-) -> tuple[Part | None, Tensor]:
-    """Features by a network that saw four fifths of the labels, and its answers for the rest."""
-    held = stratified_folds(labels, FOLDS, context.seed) == 0
-    if bool(held.all()):
-        return None, torch.zeros(0, context.n_classes)
+) -> tuple[list[Part], Tensor]:
+    """Features by networks that each saw four fifths of the labels, and their answers for the rest.
+
+    One network, unless labels are so few that a fifth of them tells little: then up to three.
+    """
+    folds = stratified_folds(labels, FOLDS, context.seed)
+    n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
     points = labelled.points[labelled.indices]
-    network = copy.deepcopy(labelled.network)
-    train(
-        network,
-        points[~held.numpy()],
-        labels[~held],
-        context.training,
-        validation=context.validation,
-        seed=derived_seed(context.seed, 1),
-        on_step=context.on_step,
-    )
-    z = compute_features(network, points)
-    return Part(z.cpu(), held), predict_logits(network, z[held]).log_softmax(1).cpu()
+    parts, said = [], [torch.zeros(0, context.n_classes)]
+    for fold in range(n_networks if len(labels) > 1 else 0):
+        held = folds == fold
+        if not held.any():
+            continue
+        network = copy.deepcopy(labelled.network)
+        train(
+            network,
+            points[~held.numpy()],
+            labels[~held],
+            context.training,
+            validation=context.validation,
+            seed=derived_seed(context.seed, 1 + fold),
+            on_step=context.on_step,
+        )
+        z = compute_features(network, points)
+        parts.append(Part(z.cpu(), held))
+        said.append(predict_logits(network, z[held]).log_softmax(1).cpu())
+    return parts, torch.cat(said)
