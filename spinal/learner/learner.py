@@ -68,7 +68,9 @@ class ActiveLearner:
         posterior: gives class probabilities. None: that of the method.
         validation: points and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
-        settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
+        cache: folder for what is computed from the points of the pool without labels, so that the
+            next learner for the same points finds it; None: in memory.
+        settings: ``training``, ``retrain``, ``candidates``, ``learn_from``; see `LearnerSettings`.
 
     Examples:
         >>> from spinal import ActiveLearner, Pool, load_dataset
@@ -92,6 +94,7 @@ class ActiveLearner:
         posterior: PosteriorPart = None,
         validation: Validation | None = None,
         device: str = "auto",
+        cache: Path | None = None,
         **settings: Any,
     ) -> None:
         defaults = find_method(method)
@@ -104,7 +107,8 @@ class ActiveLearner:
         self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
         if self.settings.training.dropout is not None:
             networks.set_dropout(self.network, self.settings.training.dropout)
-        self.validation = validation
+        self.validation, self.cache = validation, cache
+        self._learns_from_pool = self._check_learn_from()
         #: Number of fits.
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
@@ -115,11 +119,12 @@ class ActiveLearner:
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
+        from_pool = self.rounds and self.posterior.learned_from == "pool"
         return (
             f"ActiveLearner({self.settings.method}: "
             f"{', '.join(type(part).__name__ for part in parts)}; "
             f"{len(self.pool.labelled_indices)} of {len(self.pool)} points labelled, "
-            f"fitted {self.rounds} times)"
+            f"fitted {self.rounds} times{', by the pool as well' if from_pool else ''})"
         )
 
     @property
@@ -176,6 +181,8 @@ class ActiveLearner:
             self.settings.retrain,
             self.validation,
             lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
+            self._draw_pool if self._learns_from_pool else None,
+            self.cache,
             None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
         )
         with self._timed("posterior"):
@@ -312,6 +319,7 @@ class ActiveLearner:
         acquisition: AcquisitionPart = None,
         device: str = "auto",
         validation: Validation | None = None,
+        cache: Path | None = None,
     ) -> ActiveLearner:
         """Read a learner that `save` wrote.
 
@@ -323,6 +331,7 @@ class ActiveLearner:
             acquisition: needed if the learner was constructed with your own object.
             device: see the constructor.
             validation: see the constructor.
+            cache: see the constructor.
 
         Raises:
             FileFormatError: if the folder holds no learner, or a damaged one.
@@ -340,9 +349,11 @@ class ActiveLearner:
             posterior=storage.given_or_saved(posterior, saved.posterior, "posterior", folder),
             validation=validation,
             device=device,
+            cache=cache,
             training=settings.training,
             retrain=settings.retrain,
             candidates=settings.candidates,
+            learn_from=settings.learn_from,
         )
         learner.rounds = saved.rounds
         if learner.rounds:
@@ -394,6 +405,28 @@ class ActiveLearner:
         if len(left) > n:
             left = np.sort(np.random.default_rng(seed).choice(left, n, replace=False))
         return self._fitted().view(left)
+
+    def _draw_pool(self, n: int) -> View:
+        """All labelled points of the pool, and the same others each time, n of them or more."""
+        members = self.pool.members
+        if len(members) > n:
+            # Points that are added to the pool later change no number of those before.
+            numbers = np.random.default_rng(derived_seed(self.seed, _POOL)).random(
+                members.max() + 1
+            )
+            members = members[np.argsort(numbers[members])[:n]]
+        return self._fitted().view(np.union1d(members, self.pool.labelled_indices))
+
+    def _check_learn_from(self) -> bool:
+        """Whether to learn from the pool."""
+        can = self.posterior.can_learn_from_pool(self.network)
+        if self.settings.learn_from == "pool" and not can:
+            raise SpinalError(
+                f"{type(self.posterior).__name__} cannot learn from the pool here. An SPN without a"
+                " recipe can, if points are vectors and the network is 'dense': set learn_from to"
+                " 'labels', or leave it out"
+            )
+        return can and self.settings.learn_from != "labels"
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

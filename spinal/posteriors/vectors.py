@@ -12,6 +12,8 @@ from spinal.posteriors.posterior import FitContext, View
 
 #: Unlabelled points that units and class frequencies are taken from.
 UNLABELLED = 2000
+#: Points of the pool to learn from.
+POOL = 5000
 #: Points at a time.
 _CHUNK = 4096
 
