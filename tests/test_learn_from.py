@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from spinal import ActiveLearner, Pool
+from spinal.acquisition import Candidates, make_acquisition
 from spinal.circuits import FitSettings, Recipe
 from spinal.errors import SpinalError
 from spinal.networks import TrainSettings
@@ -97,3 +99,29 @@ def test_of_a_large_pool_the_same_points_are_taken_each_time() -> None:
     # Points that are added to the pool later take few places.
     more = fitted(x=np.concatenate([X, X + 1]))
     assert np.isin(more._draw_pool(200).indices, first).sum() > 60
+
+
+def test_the_first_questions_cover_vectors() -> None:
+    pool = Pool(X.astype(np.float32), ["a", "b", "c"])
+    learner = ActiveLearner(pool, "dense", acquisition="auto", seed=3)
+    first = learner.ask(10)
+    generator = torch.Generator().manual_seed(learner._round_seed(3))
+    x = torch.from_numpy(X.astype(np.float32))
+    candidates = Candidates(
+        features=x, labelled_features=x[:0], ids=torch.arange(len(x), dtype=torch.int64)
+    )
+    expected = make_acquisition("max-herding").select(candidates, 10, generator)
+    np.testing.assert_array_equal(first, expected.numpy())
+    # What waits for an answer is covered already.
+    assert not np.isin(learner.ask(10), first).any()
+    by_chance = ActiveLearner(Pool(X, ["a", "b", "c"]), "dense", acquisition="margin", seed=3)
+    assert set(by_chance.ask(10)) != set(first)
+
+
+def test_herding_is_the_same_in_any_units() -> None:
+    units = np.geomspace(1e-3, 1e6, X.shape[1])
+    plain, stretched = (
+        ActiveLearner(Pool(x.astype(np.float32), ["a", "b", "c"]), "dense", acquisition="auto")
+        for x in (X / X.std(0), X * units)
+    )
+    np.testing.assert_array_equal(plain.ask(5), stretched.ask(5))

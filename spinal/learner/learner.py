@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from spinal import networks
-from spinal.acquisition import Candidates, make_acquisition
+from spinal.acquisition import Candidates
 from spinal.data import Points, Pool, as_points
 from spinal.errors import SpinalError
 from spinal.files import existing_folder, replacing_folder
@@ -26,6 +26,7 @@ from spinal.learner.parts import (
     NetworkPart,
     PosteriorPart,
     check_match,
+    first_acquisition,
     make_network,
     resolve_acquisition,
     resolve_posterior,
@@ -157,8 +158,7 @@ class ActiveLearner:
         if not len(indices):
             raise NotFittedError("there are no labels to learn from: ask, and tell, first")
         seed = derived_seed(self.seed, 1000 + self.rounds)
-        if not self.network.preprocess.fitted:
-            self.network.preprocess.fit(self.pool.points)
+        self._fit_preprocess()
         self.seconds = {}
         with self._timed("network"):
             networks.train(
@@ -193,7 +193,8 @@ class ActiveLearner:
         """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
 
         They are marked as asked, and are not returned again unless they are released
-        (``pool.release``). Before the first `fit` they are chosen at random.
+        (``pool.release``). Before the first `fit` they are chosen at random; by ``auto`` and other
+        kinds of herding, if points are vectors, so that they cover the pool.
 
         Raises:
             PoolDryError: if every point of the pool is labelled or already asked.
@@ -208,7 +209,9 @@ class ActiveLearner:
         if b < 1:
             raise SpinalError(f"ask for one point or more, not {b}")
         generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
-        acquisition = self.acquisition if self.rounds else make_acquisition("random")
+        acquisition = self.acquisition
+        if not self.rounds:
+            acquisition = first_acquisition(acquisition, self.posterior, self.network)
         limit = self.settings.candidates
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
@@ -371,7 +374,7 @@ class ActiveLearner:
         density = None
         if needs:
             with self._timed("features"):
-                view = self._fitted().view(indices)
+                view = self._view(indices)
         if "log_probs" in needs:
             with self._timed("scoring"):
                 arrays["log_probs"] = self._log_probs(view, compare)
@@ -383,14 +386,21 @@ class ActiveLearner:
             with self._timed("scoring"):
                 arrays["moments"] = self.posterior.moments(view)
         if "features" in needs:
-            arrays["features"] = view.features
+            arrays["features"] = self.posterior.features(view)
         if needs & {"labelled_features", "labelled_log_probs"}:
             asked = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
-            labelled = self._fitted().view(asked)
-            arrays["labelled_features"] = labelled.features
+            labelled = self._view(asked)
+            arrays["labelled_features"] = self.posterior.features(labelled)
             if "labelled_log_probs" in needs:
                 arrays["labelled_log_probs"] = self._log_probs(labelled, compare)
         return Candidates(**arrays), None if density is None else density.numpy()
+
+    def _view(self, indices: Indices) -> View:
+        """Points of the pool; before the first fit, without features of the network."""
+        if not self.rounds:
+            self._fit_preprocess()
+            return View(self.network, self.pool.points, indices, torch.empty(len(indices), 0))
+        return self._fitted().view(indices)
 
     def _log_probs(self, view: View, compare: bool) -> Tensor:
         """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
@@ -407,15 +417,19 @@ class ActiveLearner:
         return self._fitted().view(left)
 
     def _draw_pool(self, n: int) -> View:
-        """All labelled points of the pool, and the same others each time, n of them or more."""
+        """Points of the pool, n or more, with all labelled ones; or all that there are."""
         members = self.pool.members
         if len(members) > n:
+            # The same for all learners, so that what is kept of these points can be used again.
             # Points that are added to the pool later change no number of those before.
-            numbers = np.random.default_rng(derived_seed(self.seed, _POOL)).random(
-                members.max() + 1
-            )
+            numbers = np.random.default_rng(0).random(len(self.pool.points))
             members = members[np.argsort(numbers[members])[:n]]
         return self._fitted().view(np.union1d(members, self.pool.labelled_indices))
+
+    def _fit_preprocess(self) -> None:
+        """Set mean and standard deviation of the inputs, if they are not set yet."""
+        if not self.network.preprocess.fitted:
+            self.network.preprocess.fit(self.pool.points)
 
     def _check_learn_from(self) -> bool:
         """Whether to learn from the pool."""

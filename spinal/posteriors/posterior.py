@@ -141,6 +141,13 @@ class Posterior(ABC):
         """What one part of a mixture says alone, ``log_probs_N_C``, such as the ``spn``."""
         raise SpinalError(f"{type(self).__name__} has no part {name!r} to predict by")
 
+    def features(self, view: View) -> Tensor:
+        """The features that it works on, ``[N, F]``, for acquisition functions that compare them.
+
+        Those of the network, if the posterior does not say otherwise.
+        """
+        return view.features
+
     def log_density(self, view: View) -> Tensor:
         """How usual each point is, ``log p(z)`` as ``[N]``."""
         raise SpinalError(f"{type(self).__name__} has no density")

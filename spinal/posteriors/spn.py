@@ -29,6 +29,7 @@ from spinal.posteriors.vectors import (
     POOL,
     UNLABELLED,
     all_vectors,
+    comparable_features,
     on_inputs,
     unlabelled_vectors,
     vector_batches,
@@ -173,6 +174,9 @@ class SPN(Posterior):
         if name != "spn":
             return super().predict_part(view, name)
         return self._values(view).by_class.log_softmax(1).to(view.features.dtype)
+
+    def features(self, view: View) -> Tensor:
+        return view.features if self.recipe is not None else comparable_features(view)
 
     @torch.no_grad()
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
