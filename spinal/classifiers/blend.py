@@ -5,6 +5,9 @@ regression on the same features and with trees; or, where the features are those
 was trained on the labels, with the network's own softmax, sharpened or softened, in the place of
 trees. The weights are those under which held-out points are most likely. So the circuit steps aside
 as far as another is better.
+
+Where there are unlabelled points, a circuit that learnt from them, too, takes the place of the
+other, if held-out points are more likely with it.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from torch import Tensor
 
 from spinal.classifiers.gaussian import Gaussian, fit_gaussian
 from spinal.classifiers.logistic import Logistic, fit_logistic
-from spinal.classifiers.mixing import mix, mixing_weights
+from spinal.classifiers.mixing import is_better, mix, mixing_weights
 from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
 from spinal.classifiers.plain import blend_arrays
+from spinal.classifiers.pool import PoolPoints, fit_gaussian_to_pool
 from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import Trees, fit_trees
@@ -44,6 +48,8 @@ class Blend:
         logistic: logistic regression on the features.
         trees: on the features.
         sharpness: the power of the softmax of the network, ``[]``.
+        from_pool: whether the circuit learnt from unlabelled points, too, ``[]``; None where there
+            were none to learn from.
     """
 
     gaussian: Gaussian
@@ -53,6 +59,7 @@ class Blend:
     logistic: Logistic | None = None
     trees: Trees | None = None
     sharpness: Tensor | None = None
+    from_pool: Tensor | None = None
 
     def log_probs(self, x: Tensor, head: Tensor | None = None) -> Tensor:
         """Log-probabilities ``[N, C]``, float64.
@@ -89,7 +96,13 @@ class Blend:
         return blend_arrays(self, head)
 
 
-def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | None = None) -> Blend:
+def fit_on_vectors(
+    x: Tensor,
+    y: Tensor,
+    n_classes: int,
+    unlabelled: Tensor | None = None,
+    pool: PoolPoints | None = None,
+) -> Blend:
     """The mixture on features that do not depend on the labels.
 
     Folds and trees are always the same: nothing is left to chance.
@@ -99,8 +112,11 @@ def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | No
         y: classes ``[N]``.
         n_classes: C.
         unlabelled: features of other points, ``[M, D]``, which tell the units better than x alone.
+        pool: the same points and others. A circuit learns from all of them, and is taken if
+            the mixture with it predicts held-out points better.
     """
     parts = held_out_parts(x, y, FOLDS, _SEED)
+    held_y = held_out_labels(y, parts)
     reference = None if unlabelled is None else torch.cat([x, unlabelled])
     kinds: tuple[Kind, ...] = plausible_kinds(x if reference is None else reference)
     gaussian, *held = fit_gaussian(x, y, n_classes, parts, kinds, reference)
@@ -114,9 +130,16 @@ def fit_on_vectors(x: Tensor, y: Tensor, n_classes: int, unlabelled: Tensor | No
     if few:
         trees, held_trees = fit_trees(x, y, n_classes, _SEED)
         held.append(torch.cat([held_trees[:0], *(held_trees[part.held] for part in parts)]))
-    weights = mixing_weights(held, held_out_labels(y, parts))
+    weights, from_pool = mixing_weights(held, held_y), None
+    if pool is not None and parts:
+        taught, held_taught = fit_gaussian_to_pool(pool, y, n_classes, parts, kinds[0])
+        held_with = [held_taught, *held[1:]]
+        weights_with = mixing_weights(held_with, held_y)
+        better = is_better(mix(held_with, weights_with), mix(held, weights), held_y)
+        gaussian, weights = (taught, weights_with) if better else (gaussian, weights)
+        from_pool = torch.tensor(better)
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(gaussian, weights, before, before, logistic, trees)
+    return Blend(gaussian, weights, before, before, logistic, trees, from_pool=from_pool)
 
 
 def fit_on_network(

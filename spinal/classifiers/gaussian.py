@@ -34,17 +34,17 @@ from itertools import product
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from spinal.circuits import Circuit, RandomSPN
 from spinal.classifiers.parts import Part, held_out_labels, held_out_loss
+from spinal.classifiers.priors import add_one
 from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinates_of
 
 #: Choices of s, m and beta.
 SHRINKAGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 PSEUDO_POINTS = (0.0, 1.0, 3.0, 10.0)
 SHARPNESS = tuple(float(b) for b in np.logspace(-2, 0.4, 19))
-#: What is taken where nothing tells.
-_DEFAULT = (3.0, 3.0, 0.3)
 #: Of more features, so many principal components are used.
 MOST_FEATURES = 256
 
@@ -75,8 +75,23 @@ class Gaussian:
             return self.circuit.log_posterior(self.variables(x))
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What is chosen by held-out points; see the top of the module.
+
+    Attributes:
+        shrinkage: s.
+        pseudo_points: m.
+        sharpness: beta.
+    """
+
+    shrinkage: float = 3.0
+    pseudo_points: float = 3.0
+    sharpness: float = 0.3
+
+
 @dataclass(frozen=True, eq=False)
-class _Moments:
+class Moments:
     """What has to be known of points ``z [N, R]`` and their classes.
 
     Attributes:
@@ -94,20 +109,29 @@ class _Moments:
     axes: Tensor
 
     @classmethod
-    def of(cls, z: Tensor, y: Tensor, n_classes: int) -> _Moments:
-        onehot = torch.nn.functional.one_hot(y, n_classes).to(z)
-        counts = onehot.sum(0)
-        means = onehot.T @ z / counts.clamp_min(1)[:, None]
-        within = z - means[y]
-        spread, axes = torch.linalg.eigh(within.T @ within / len(z))
+    def of(cls, z: Tensor, targets: Tensor) -> Moments:
+        r"""Moments of points.
+
+        Args:
+            z: the points, ``[N, R]``.
+            targets: how much each counts in each class, :math:`t_{ic}` as ``[N, C]``, more than 0
+                in all. A point whose class is known has one 1.
+
+        A point whose class is not sure counts in S by its distance from the means of all its
+        classes, :math:`S = \sum_{ic} t_{ic} (z_i - \bar z_c)(z_i - \bar z_c)^\top / N`. It is
+        computed as the scatter around the mean of these means, and what is missing.
+        """
+        counts, weights = targets.sum(0), targets.sum(1, keepdim=True)
         seen = counts > 0
+        means = targets.T @ z / torch.where(seen, counts, 1)[:, None]
+        shares = targets / weights
+        within = z - shares @ means
+        missing = torch.diag(counts) - targets.T @ shares  # 0, if all classes are sure
+        scatter = (weights * within).T @ within + means.T @ missing @ means
+        spread, axes = torch.linalg.eigh(scatter / counts.sum())
         centre = means[seen].mean(0)
         offsets = torch.where(seen[:, None], means - centre, 0)
         return cls(counts, centre, offsets, spread.clamp_min(0), axes)
-
-    def log_prior(self) -> Tensor:
-        """Class frequencies with add-one smoothing, ``[C]``."""
-        return ((self.counts + 1) / (self.counts + 1).sum()).log()
 
     def variances(self, shrinkage: float) -> Tensor:
         """Eigenvalues of Sigma, ``[R]``."""
@@ -121,11 +145,40 @@ class _Moments:
         share = self.counts / (self.counts + pseudo_points).clamp_min(1)
         return (share[:, None] * self.offsets) @ self.axes
 
-    def evidence(self, z: Tensor, shrinkage: float, pseudo_points: float) -> Tensor:
-        """Logits ``[N, C]`` for beta = 1, without the prior."""
+    def rotated(self, z: Tensor) -> Tensor:
+        """Points ``[N, R]`` from the centre, along `axes`."""
+        return (z - self.centre) @ self.axes
+
+    def evidence(self, rotated: Tensor, shrinkage: float, pseudo_points: float) -> Tensor:
+        """Logits ``[N, C]`` of `rotated` points for beta = 1, without the prior."""
         means = self.means(pseudo_points)
         scaled = means / self.variances(shrinkage)
-        return (z - self.centre) @ self.axes @ scaled.T - 0.5 * (means * scaled).sum(1)
+        return rotated @ scaled.T - 0.5 * (means * scaled).sum(1)
+
+    def log_probs(self, z: Tensor, settings: Settings, prior: Tensor) -> Tensor:
+        """Log-probabilities ``[N, C]`` of points ``[N, R]`` under class frequencies ``[C]``."""
+        means = self.means(settings.pseudo_points)
+        scaled = means / self.variances(settings.shrinkage)
+        evidence = (z - self.centre) @ (self.axes @ scaled.T) - 0.5 * (means * scaled).sum(1)
+        return (settings.sharpness * evidence + prior.log()).log_softmax(1)
+
+    def as_circuit(self, coordinates: Coordinates, settings: Settings, prior: Tensor) -> Gaussian:
+        """The circuit of these moments, under class frequencies ``[C]``."""
+        stretch, n_classes = self.variances(settings.shrinkage).rsqrt(), len(prior)
+        circuit = RandomSPN(
+            len(stretch), n_classes, depth=0, repetitions=1, leaves=n_classes,
+            scale=settings.sharpness**-0.5,
+        ).double()  # fmt: skip
+        root = circuit.layers[0].sum
+        with torch.no_grad():
+            # The one region lists the variables in a random order.
+            order = circuit.leaves.variables.flatten()
+            means = self.means(settings.pseudo_points)
+            circuit.leaves.location.copy_((means * stretch).T[order])
+            own = torch.eye(n_classes, dtype=torch.float64)[None]
+            root.set_weights((1 - root.floor) * own + root.floor / root.fan_in)
+        circuit.set_prior(prior)
+        return Gaussian(coordinates, self.centre, self.axes * stretch, circuit)
 
 
 def fit_gaussian(
@@ -150,54 +203,46 @@ def fit_gaussian(
         The circuit of all points, and the predictions ``[M, C]`` for all held-out points by
         circuits that did not see them.
     """
-    held_y = held_out_labels(y, parts)
-    sharpness = torch.tensor(SHARPNESS, dtype=torch.float64)[:, None, None]
-    best, choice = math.inf, (kinds[0], *_DEFAULT)
+    held_y, targets = held_out_labels(y, parts), one_hot(y, n_classes).double()
+    best, choice = math.inf, (kinds[0], Settings())
     held_log_probs = torch.zeros(0, n_classes, dtype=torch.float64)
     for kind in kinds if parts else ():
-        moments, held, priors = [], [], []
+        folds = []
         for part, z in coordinates_of(parts, kind, reference, MOST_FEATURES):
-            moments.append(_Moments.of(z[~part.held], y[~part.held], n_classes))
-            held.append(z[part.held])
-            priors.append(moments[-1].log_prior().expand(len(held[-1]), -1))
-        log_prior = torch.cat(priors)
-        for shrinkage, pseudo_points in product(SHRINKAGES, PSEUDO_POINTS):
-            evidence = torch.cat([
-                m.evidence(z, shrinkage, pseudo_points) for m, z in zip(moments, held, strict=True)
-            ])  # fmt: skip
-            log_probs = (sharpness * evidence + log_prior).log_softmax(-1)
-            losses = held_out_loss(log_probs, held_y)
-            index = int(losses.argmin())
-            if losses[index] < best:
-                best, held_log_probs = float(losses[index]), log_probs[index]
-                choice = (kind, shrinkage, pseudo_points, SHARPNESS[index])
-    kind, *settings = choice
+            known = targets[~part.held]
+            folds.append((Moments.of(z[~part.held], known), z[part.held], add_one(known.sum(0))))
+        loss, settings, log_probs = choose_settings(folds, held_y)
+        if loss < best:
+            best, choice, held_log_probs = loss, (kind, settings), log_probs
+    kind, settings = choice
     units = Units.fit(x if reference is None else reference, kind)
-    return _as_circuit(x, y, n_classes, units, *settings), held_log_probs
-
-
-def _as_circuit(
-    x: Tensor,
-    y: Tensor,
-    n_classes: int,
-    units: Units,
-    shrinkage: float,
-    pseudo_points: float,
-    sharpness: float,
-) -> Gaussian:
-    """The model with these settings."""
     coordinates = Coordinates.fit(x, units, MOST_FEATURES)
-    moments = _Moments.of(coordinates(x), y, n_classes)
-    stretch = moments.variances(shrinkage).rsqrt()
-    circuit = RandomSPN(
-        len(stretch), n_classes, depth=0, repetitions=1, leaves=n_classes, scale=sharpness**-0.5
-    ).double()
-    root = circuit.layers[0].sum
-    with torch.no_grad():
-        # The one region lists the variables in a random order.
-        order = circuit.leaves.variables.flatten()
-        circuit.leaves.location.copy_((moments.means(pseudo_points) * stretch).T[order])
-        own = torch.eye(n_classes, dtype=torch.float64)[None]
-        root.set_weights((1 - root.floor) * own + root.floor / root.fan_in)
-    circuit.set_prior(moments.log_prior().exp())
-    return Gaussian(coordinates, moments.centre, moments.axes * stretch, circuit)
+    moments = Moments.of(coordinates(x), targets)
+    return moments.as_circuit(coordinates, settings, add_one(targets.sum(0))), held_log_probs
+
+
+def choose_settings(
+    folds: Sequence[tuple[Moments, Tensor, Tensor]], held_y: Tensor
+) -> tuple[float, Settings, Tensor]:
+    """The settings that predict held-out points best.
+
+    Args:
+        folds: moments, held-out points ``[n, R]`` that are not among theirs, and class frequencies
+            ``[C]``.
+        held_y: classes of the held-out points of all folds, ``[M]``.
+
+    Returns:
+        Their loss, the settings, and the predictions ``[M, C]``.
+    """
+    sharpness = torch.tensor(SHARPNESS, dtype=torch.float64)[:, None, None]
+    log_prior = torch.cat([prior.log().expand(len(held), -1) for _, held, prior in folds])
+    rotated = [(moments, moments.rotated(held)) for moments, held, _ in folds]
+    results = []
+    for shrinkage, pseudo_points in product(SHRINKAGES, PSEUDO_POINTS):
+        evidence = torch.cat([m.evidence(z, shrinkage, pseudo_points) for m, z in rotated])
+        log_probs = (sharpness * evidence + log_prior).log_softmax(-1)
+        losses = held_out_loss(log_probs, held_y)
+        index = int(losses.argmin())
+        settings = Settings(shrinkage, pseudo_points, SHARPNESS[index])
+        results.append((float(losses[index]), settings, log_probs[index]))
+    return min(results, key=lambda result: result[0])

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 _STEPS = 200
+#: The log-probability that a comparison counts at least, so that no single point decides.
+_LOWEST = -8.0
 
 
 def mixing_weights(held_log_probs: Sequence[Tensor], labels: Tensor) -> Tensor:
@@ -36,3 +38,15 @@ def mix(log_probs: Sequence[Tensor], weights: Tensor) -> Tensor:
     """Predictions ``[N, C]`` of the mixture, from those of each classifier."""
     weighted = [p + w for p, w in zip(log_probs, weights.log(), strict=True)]
     return torch.stack(weighted).logsumexp(0)
+
+
+def is_better(new: Tensor, old: Tensor, labels: Tensor) -> bool:
+    """Whether held-out points are more likely under predictions than under others.
+
+    Args:
+        new: log-probabilities ``[N, C]``.
+        old: those that they are compared to, ``[N, C]``.
+        labels: classes of the points, ``[N]``.
+    """
+    log_p, other = (p.gather(1, labels[:, None]).clamp_min(_LOWEST).sum() for p in (new, old))
+    return bool(log_p > other)

@@ -105,15 +105,18 @@ class Coordinates:
 
 
 def plausible_kinds(x: Tensor) -> tuple[Kind, ...]:
-    """The kinds of units that may suit features ``x [N, D]``.
+    """The kinds of units that may suit features ``x [N, D]``."""
+    return ("each",) if in_different_units(x.double().std(0, correction=0)) else UNITS
 
-    Where the largest standard deviation is more than a hundred times the median one, features were
-    measured in different units, and all but the largest would count for nothing in a common one.
+
+def in_different_units(deviation: Tensor) -> bool:
+    """Whether features with standard deviations ``[D]`` were measured in different units.
+
+    They were, if the largest is more than a hundred times the median. All but the largest features
+    would count for nothing in a common unit.
     """
-    deviation = x.double().std(0, correction=0)
     deviation = deviation[deviation > 0]
-    mixed = len(deviation) > 0 and bool(deviation.max() > 100 * deviation.median())
-    return ("each",) if mixed else UNITS
+    return len(deviation) > 0 and bool(deviation.max() > 100 * deviation.median())
 
 
 def coordinates_of(

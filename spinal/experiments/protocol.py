@@ -103,6 +103,8 @@ class Protocol(Trained):
         test: number of points of the predefined test set to use; None for all.
         stratified: whether the initial set contains the classes in equal numbers.
         candidates: number of pool points that are assessed in a round; None for all.
+        learn_from: the ``labels`` alone, or the ``pool``, too; see
+            `spinal.learner.LearnerSettings`.
         paper: the table of `spinal.report.paper` that reports show beside the results.
         network: the network and its training.
         posterior: settings of posteriors; each uses those that it has. See
@@ -122,6 +124,7 @@ class Protocol(Trained):
     test: int | None = None
     stratified: bool = False
     candidates: int | None = None
+    learn_from: Literal["pool", "labels"] | None = None
     paper: str | None = None
     network: NetworkProtocol = field(default_factory=NetworkProtocol)
     posterior: dict[str, Any] = field(default_factory=dict)

@@ -166,6 +166,7 @@ def _do_round(
         **{f"network_{name}": value for name, value in by_network.items()},
         **{f"logistic_{name}": by_logistic[name] for name in ("accuracy", "nll", "ece")},
         shares=shares and {name: round(share, 4) for name, share in shares.items()},
+        learned_from=learner.posterior.learned_from,
         right=pack(log_probs.argmax(1) == test_labels),
         picked=choice,
         seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},
@@ -205,6 +206,7 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         training=protocol.training(),
         retrain=protocol.network.retrain,
         candidates=protocol.candidates,
+        learn_from=protocol.learn_from,
     )
     learner.tell(splits.initial, dataset.train_labels[splits.initial])
     if done and not done[-1].picks:  # it was the last round of a shorter run: choose now

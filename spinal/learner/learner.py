@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from spinal import networks
-from spinal.acquisition import Candidates, make_acquisition
+from spinal.acquisition import Candidates
 from spinal.data import Points, Pool, as_points
 from spinal.errors import SpinalError
 from spinal.files import existing_folder, replacing_folder
@@ -26,6 +26,7 @@ from spinal.learner.parts import (
     NetworkPart,
     PosteriorPart,
     check_match,
+    first_acquisition,
     make_network,
     resolve_acquisition,
     resolve_posterior,
@@ -68,7 +69,9 @@ class ActiveLearner:
         posterior: gives class probabilities. None: that of the method.
         validation: points and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
-        settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
+        cache: folder for what is computed from the points of the pool without labels, so that the
+            next learner for the same points finds it; None: in memory.
+        settings: ``training``, ``retrain``, ``candidates``, ``learn_from``; see `LearnerSettings`.
 
     Examples:
         >>> from spinal import ActiveLearner, Pool, load_dataset
@@ -92,6 +95,7 @@ class ActiveLearner:
         posterior: PosteriorPart = None,
         validation: Validation | None = None,
         device: str = "auto",
+        cache: Path | None = None,
         **settings: Any,
     ) -> None:
         defaults = find_method(method)
@@ -104,7 +108,8 @@ class ActiveLearner:
         self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
         if self.settings.training.dropout is not None:
             networks.set_dropout(self.network, self.settings.training.dropout)
-        self.validation = validation
+        self.validation, self.cache = validation, cache
+        self._learns_from_pool = self._check_learn_from()
         #: Number of fits.
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
@@ -115,11 +120,12 @@ class ActiveLearner:
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
+        from_pool = self.rounds and self.posterior.learned_from == "pool"
         return (
             f"ActiveLearner({self.settings.method}: "
             f"{', '.join(type(part).__name__ for part in parts)}; "
             f"{len(self.pool.labelled_indices)} of {len(self.pool)} points labelled, "
-            f"fitted {self.rounds} times)"
+            f"fitted {self.rounds} times{', by the pool as well' if from_pool else ''})"
         )
 
     @property
@@ -152,8 +158,7 @@ class ActiveLearner:
         if not len(indices):
             raise NotFittedError("there are no labels to learn from: ask, and tell, first")
         seed = derived_seed(self.seed, 1000 + self.rounds)
-        if not self.network.preprocess.fitted:
-            self.network.preprocess.fit(self.pool.points)
+        self._fit_preprocess()
         self.seconds = {}
         with self._timed("network"):
             networks.train(
@@ -195,7 +200,8 @@ class ActiveLearner:
         """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
 
         They are marked as asked, and are not returned again unless they are released
-        (``pool.release``). Before the first `fit` they are chosen at random.
+        (``pool.release``). Before the first `fit` they are chosen at random; by ``auto`` and other
+        kinds of herding, if points are vectors, so that they cover the pool.
 
         Raises:
             PoolDryError: if every point of the pool is labelled or already asked.
@@ -210,7 +216,9 @@ class ActiveLearner:
         if b < 1:
             raise SpinalError(f"ask for one point or more, not {b}")
         generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
-        acquisition = self.acquisition if self.rounds else make_acquisition("random")
+        acquisition = self.acquisition
+        if not self.rounds:
+            acquisition = first_acquisition(acquisition, self.posterior, self.network)
         limit = self.settings.candidates
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
@@ -321,6 +329,7 @@ class ActiveLearner:
         acquisition: AcquisitionPart = None,
         device: str = "auto",
         validation: Validation | None = None,
+        cache: Path | None = None,
     ) -> ActiveLearner:
         """Read a learner that `save` wrote.
 
@@ -332,6 +341,7 @@ class ActiveLearner:
             acquisition: needed if the learner was constructed with your own object.
             device: see the constructor.
             validation: see the constructor.
+            cache: see the constructor.
 
         Raises:
             FileFormatError: if the folder holds no learner, or a damaged one.
@@ -349,9 +359,11 @@ class ActiveLearner:
             posterior=storage.given_or_saved(posterior, saved.posterior, "posterior", folder),
             validation=validation,
             device=device,
+            cache=cache,
             training=settings.training,
             retrain=settings.retrain,
             candidates=settings.candidates,
+            learn_from=settings.learn_from,
         )
         learner.rounds = saved.rounds
         if learner.rounds:
@@ -369,7 +381,7 @@ class ActiveLearner:
         density = None
         if needs:
             with self._timed("features"):
-                view = self._fitted().view(indices)
+                view = self._view(indices)
         if "log_probs" in needs:
             with self._timed("scoring"):
                 arrays["log_probs"] = self._log_probs(view, compare)
@@ -381,14 +393,21 @@ class ActiveLearner:
             with self._timed("scoring"):
                 arrays["moments"] = self.posterior.moments(view)
         if "features" in needs:
-            arrays["features"] = view.features
+            arrays["features"] = self.posterior.features(view)
         if needs & {"labelled_features", "labelled_log_probs"}:
             asked = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
-            labelled = self._fitted().view(asked)
-            arrays["labelled_features"] = labelled.features
+            labelled = self._view(asked)
+            arrays["labelled_features"] = self.posterior.features(labelled)
             if "labelled_log_probs" in needs:
                 arrays["labelled_log_probs"] = self._log_probs(labelled, compare)
         return Candidates(**arrays), None if density is None else density.numpy()
+
+    def _view(self, indices: Indices) -> View:
+        """Points of the pool; before the first fit, without features of the network."""
+        if not self.rounds:
+            self._fit_preprocess()
+            return View(self.network, self.pool.points, indices, torch.empty(len(indices), 0))
+        return self._fitted().view(indices)
 
     def _log_probs(self, view: View, compare: bool) -> Tensor:
         """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
@@ -408,6 +427,8 @@ class ActiveLearner:
             self.settings.retrain,
             self.validation,
             lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
+            self._draw_pool if self._learns_from_pool else None,
+            self.cache,
             None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
         )
 
@@ -417,6 +438,32 @@ class ActiveLearner:
         if len(left) > n:
             left = np.sort(np.random.default_rng(seed).choice(left, n, replace=False))
         return self._fitted().view(left)
+
+    def _draw_pool(self, n: int) -> View:
+        """Points of the pool, n or more, with all labelled ones; or all that there are."""
+        members = self.pool.members
+        if len(members) > n:
+            # The same for all learners, so that what is kept of these points can be used again.
+            # Points that are added to the pool later change no number of those before.
+            numbers = np.random.default_rng(0).random(len(self.pool.points))
+            members = members[np.argsort(numbers[members])[:n]]
+        return self._fitted().view(np.union1d(members, self.pool.labelled_indices))
+
+    def _fit_preprocess(self) -> None:
+        """Set mean and standard deviation of the inputs, if they are not set yet."""
+        if not self.network.preprocess.fitted:
+            self.network.preprocess.fit(self.pool.points)
+
+    def _check_learn_from(self) -> bool:
+        """Whether to learn from the pool."""
+        can = self.posterior.can_learn_from_pool(self.network)
+        if self.settings.learn_from == "pool" and not can:
+            raise SpinalError(
+                f"{type(self.posterior).__name__} cannot learn from the pool here. An SPN without a"
+                " recipe can, if points are vectors and the network is 'dense': set learn_from to"
+                " 'labels', or leave it out"
+            )
+        return can and self.settings.learn_from != "labels"
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from spinal.acquisition import Acquisition, Candidates, Custom, make_acquisition
+from spinal.acquisition.herding import MaxHerding
 from spinal.data import Pool
 from spinal.errors import SpinalError
 from spinal.networks import Network, NetworkError, build_network, wrap
@@ -61,6 +62,19 @@ def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
         return Custom(part)
     name, settings = named(part, default, "acquisition")
     return make_acquisition(name, **settings)
+
+
+def first_acquisition(
+    acquisition: Acquisition, posterior: Posterior, network: Network
+) -> Acquisition:
+    """How points are chosen before the first fit.
+
+    Herding starts by covering the pool, where features are there without any training. Otherwise
+    the first points are chosen at random.
+    """
+    if isinstance(acquisition, MaxHerding) and posterior.can_learn_from_pool(network):
+        return MaxHerding(acquisition.sample)
+    return make_acquisition("random")
 
 
 def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:

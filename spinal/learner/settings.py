@@ -28,6 +28,9 @@ class LearnerSettings:
             (``continue``).
         candidates: `ActiveLearner.ask` assesses only so many points, drawn at random each time;
             None for all.
+        learn_from: the ``labels`` alone, or the other points of the ``pool``, too, as far as they
+            make labelled points more likely that were held out. None: the pool, where the posterior
+            can learn from it: an SPN without a recipe, on vectors with a single dense layer.
         seed: of all randomness. With the same seed and labels, the same points are asked.
     """
 
@@ -35,6 +38,7 @@ class LearnerSettings:
     training: TrainSettings = TUNED
     retrain: Literal["scratch", "continue"] = "scratch"
     candidates: int | None = None
+    learn_from: Literal["pool", "labels"] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -42,3 +46,5 @@ class LearnerSettings:
             raise SpinalError(f"retrain is 'scratch' or 'continue', not {self.retrain!r}")
         if self.candidates is not None and self.candidates < 1:
             raise SpinalError(f"candidates must be 1 or more, not {self.candidates}")
+        if self.learn_from not in (None, "pool", "labels"):
+            raise SpinalError(f"learn_from is 'pool' or 'labels', not {self.learn_from!r}")

@@ -15,7 +15,13 @@ from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.classifiers.units import Kind, plausible_kinds
 from spinal.files import read_tensors, write_tensors
 from spinal.posteriors.posterior import FitContext, Posterior, View
-from spinal.posteriors.vectors import all_vectors, on_inputs, unlabelled_vectors, vector_batches
+from spinal.posteriors.vectors import (
+    all_vectors,
+    comparable_features,
+    on_inputs,
+    unlabelled_vectors,
+    vector_batches,
+)
 
 _FILE, _FORMAT = "logistic.safetensors", "spinal.logistic/1"
 
@@ -44,6 +50,9 @@ class Logistic(Posterior):
         model = self._fitted()
         said = [model.log_probs(x) for _, x in vector_batches(view)]
         return torch.cat(said).to(view.features.dtype)
+
+    def features(self, view: View) -> Tensor:
+        return comparable_features(view)
 
     def save(self, folder: Path) -> None:
         write_tensors(folder / _FILE, to_tensors(self._fitted()), _FORMAT, {})

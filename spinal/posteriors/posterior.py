@@ -16,6 +16,8 @@ from spinal.data import Points
 from spinal.errors import SpinalError
 from spinal.networks import Network, TrainSettings
 
+#: What a posterior learns from.
+LearnFrom = Literal["pool", "labels"]
 #: Points and labels that the best weights of a network are chosen by.
 Validation = tuple[NDArray, NDArray]
 
@@ -52,6 +54,10 @@ class FitContext:
         validation: points and labels for early stopping.
         draw_unlabelled: ``draw_unlabelled(n)`` gives at most ``n`` unlabelled points of the pool,
             drawn at random. None where there is no pool.
+        draw_pool: ``draw_pool(n)`` gives the labelled points of the pool and others, ``n`` or more
+            in all, or all that there are. The others hardly change from fit to fit. None: to learn
+            from the labels alone.
+        cache: folder for what is computed from points without their labels; None: nothing is kept.
         on_step: called with the step, the number of steps and the loss.
     """
 
@@ -61,6 +67,8 @@ class FitContext:
     retrain: Literal["scratch", "continue"] = "scratch"
     validation: Validation | None = None
     draw_unlabelled: Callable[[int], View] | None = None
+    draw_pool: Callable[[int], View] | None = None
+    cache: Path | None = None
     on_step: Callable[[int, int, float], None] | None = None
 
 
@@ -77,10 +85,21 @@ class Posterior(ABC):
         provides: what it can tell beside `predict`: ``samples``, ``log_density``, ``moments``.
         shares: after `fit`, the weight of each classifier in predictions, by a name of
             `spinal.methods.CLASSIFIERS`; None for a posterior that mixes none.
+        learned_from: after `fit`, whether it learnt from the ``labels`` alone, or from the ``pool``
+            as well.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset()
     shares: dict[str, float] | None = None
+    learned_from: LearnFrom = "labels"
+
+    def can_learn_from_pool(self, network: Network) -> bool:
+        """Whether it learns from points without labels, too, if it is given any.
+
+        Args:
+            network: that the points are seen by.
+        """
+        return False
 
     @abstractmethod
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
@@ -121,6 +140,13 @@ class Posterior(ABC):
     def predict_part(self, view: View, name: str) -> Tensor:
         """What one part of a mixture says alone, ``log_probs_N_C``, such as the ``spn``."""
         raise SpinalError(f"{type(self).__name__} has no part {name!r} to predict by")
+
+    def features(self, view: View) -> Tensor:
+        """The features that it works on, ``[N, F]``, for acquisition functions that compare them.
+
+        Those of the network, if the posterior does not say otherwise.
+        """
+        return view.features
 
     def log_density(self, view: View) -> Tensor:
         """How usual each point is, ``log p(z)`` as ``[N]``."""

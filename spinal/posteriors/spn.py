@@ -7,24 +7,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import Part, label_frequencies, pool_frequencies
 from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, fit_on_vectors
+from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.parts import stratified_folds
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
+from spinal.classifiers.pool import PoolPoints
 from spinal.classifiers.priors import check_prior, given_frequencies
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import Network, compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
-from spinal.posteriors.posterior import FitContext, Posterior, View
+from spinal.posteriors.posterior import FitContext, LearnFrom, Posterior, View
 from spinal.posteriors.vectors import (
+    POOL,
     UNLABELLED,
     all_vectors,
+    comparable_features,
     on_inputs,
     unlabelled_vectors,
     vector_batches,
@@ -69,6 +74,8 @@ class SPN(Posterior):
             them apart from equal ones), of the ``pool`` (by its predictions), ``uniform``, or a
             number for each class. For a circuit in closed form.
         shares: after `fit`, the weight of each classifier in predictions.
+        learned_from: after `fit`, whether the circuit learnt from the ``labels`` alone, or from the
+            ``pool`` as well.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density", "moments"})
@@ -79,9 +86,11 @@ class SPN(Posterior):
     dropout: float | None = None
     prior: str | tuple[float, ...] = "labels"
     shares: dict[str, float] = field(default_factory=dict, init=False)
+    learned_from: LearnFrom = field(default="labels", init=False)
     circuit: Circuit | None = field(default=None, init=False, repr=False)
     blend: Blend | None = field(default=None, init=False, repr=False)
     _last: _Values | None = field(default=None, init=False, repr=False)
+    _graphs: GraphCache | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.masks < 1:
@@ -105,19 +114,42 @@ class SPN(Posterior):
                 seed=context.seed,
                 on_step=context.on_step,
             )
-        self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
+        self._describe()
+
+    def can_learn_from_pool(self, network: Network) -> bool:
+        return self.recipe is None and on_inputs(network)
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
         if on_inputs(labelled.network):
-            unlabelled = unlabelled_vectors(labelled, context)
-            blend = fit_on_vectors(all_vectors(labelled), labels, n_classes, unlabelled)
+            x, unlabelled = all_vectors(labelled), unlabelled_vectors(labelled, context)
+            pool = self._pool_points(labelled, context)
+            blend = fit_on_vectors(x, labels, n_classes, unlabelled, pool)
         else:
             parts, held_head = _held_out_networks(labelled, labels, context)
             z = labelled.features.cpu()
             blend = fit_on_network(z, labels, n_classes, parts, held_head)
         self.blend = blend.with_prior(self._frequencies(blend, labels, context))
         self.circuit = self.blend.gaussian.circuit
+
+    def _pool_points(self, labelled: View, context: FitContext) -> PoolPoints | None:
+        """What to learn from beside the labels; None for nothing."""
+        if context.draw_pool is None:
+            return None
+        drawn = context.draw_pool(POOL)
+        if len(drawn) == len(labelled):
+            return None
+        if self._graphs is None:
+            self._graphs = GraphCache(context.cache)
+        x = all_vectors(drawn)
+        rows = torch.from_numpy(np.searchsorted(drawn.indices, labelled.indices))
+        return PoolPoints(x, rows, self._graphs.smoothing(x))
+
+    def _describe(self) -> None:
+        """Set what is told about the fitted classifiers."""
+        self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
+        from_pool = None if self.blend is None else self.blend.from_pool
+        self.learned_from = "labels" if from_pool is None or not from_pool else "pool"
 
     def _frequencies(self, blend: Blend, labels: Tensor, context: FitContext) -> Tensor:
         """The class frequencies that `prior` stands for, ``[C]``."""
@@ -144,6 +176,9 @@ class SPN(Posterior):
         if name != "spn":
             return super().predict_part(view, name)
         return self._values(view).by_class.log_softmax(1).to(view.features.dtype)
+
+    def features(self, view: View) -> Tensor:
+        return view.features if self.recipe is not None else comparable_features(view)
 
     @torch.no_grad()
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
@@ -179,7 +214,7 @@ class SPN(Posterior):
         if self.recipe is None:
             _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)
             self.blend = from_tensors(Blend, tensors, str(folder / _BLEND_FILE), self.circuit)
-        self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
+        self._describe()
 
     def to_plain_arrays(self, network: Network) -> dict[str, Tensor]:
         """What `predict` and `log_density` are computed from, for an export to elsewhere.

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from spinal.classifiers.units import in_different_units
 from spinal.networks import Network
 from spinal.posteriors.posterior import FitContext, View
 
 #: Unlabelled points that units and class frequencies are taken from.
 UNLABELLED = 2000
+#: Points of the pool to learn from.
+POOL = 5000
 #: Points at a time.
 _CHUNK = 4096
 
@@ -36,6 +39,17 @@ def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
             yield rows, view.features[rows].cpu()
 
 
+def comparable_features(view: View) -> Tensor:
+    """Features of all points of the view, ``[N, F]``, for comparisons of points.
+
+    Those that classifiers work on. Vectors whose features were measured in different units are
+    divided by the standard deviations.
+    """
+    x = all_vectors(view)
+    deviation = view.network.preprocess.std.cpu()
+    return x / deviation if on_inputs(view.network) and in_different_units(deviation) else x
+
+
 def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
     """Vectors of unlabelled points, ``[M, D]``, to take units from; None, if there are none.
 
@@ -49,4 +63,5 @@ def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
 
 def all_vectors(view: View) -> Tensor:
     """The vectors of all points of the view, ``[N, D]``."""
-    return torch.cat([vectors for _, vectors in vector_batches(view)])
+    batches = [vectors for _, vectors in vector_batches(view)]
+    return torch.cat(batches) if batches else torch.as_tensor(view.points[view.indices])

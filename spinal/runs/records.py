@@ -44,6 +44,8 @@ class RoundRecord:
         logistic_ece: As ``ece``, by that regression.
         shares: Weight of each classifier in the method's posterior, by a name of
             `spinal.methods.CLASSIFIERS`; None if it mixes none.
+        learned_from: ``pool`` if the method's posterior learnt from points without labels, too, or
+            ``labels``.
         right: Which test points the method's posterior classifies correctly, one bit per point, in
             base64.
         picked: Entropy of the chosen points, in nats, and their rank among the candidates, 0 to 1;
@@ -69,6 +71,7 @@ class RoundRecord:
     logistic_nll: float | None = None
     logistic_ece: float | None = None
     shares: Mapping[str, float] | None = None
+    learned_from: str | None = None
     right: str | None = None
     picked: Mapping[str, Any] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)

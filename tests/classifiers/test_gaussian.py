@@ -7,8 +7,9 @@ import torch
 from torch.distributions import MultivariateNormal
 
 from spinal.classifiers import fit_gaussian, held_out_labels, held_out_loss, held_out_parts
-from spinal.classifiers.gaussian import _as_circuit
-from spinal.classifiers.units import Units
+from spinal.classifiers.gaussian import Moments, Settings
+from spinal.classifiers.priors import add_one
+from spinal.classifiers.units import Coordinates, Units
 from tests.classifiers.data import clouds
 
 
@@ -16,9 +17,13 @@ def test_it_is_one_normal_for_each_class() -> None:
     x, y = clouds(90, 4, 3)
     shrinkage, pseudo_points, sharpness = 0.5, 2.0, 0.4
     units = Units.fit(x, "each")
-    model = _as_circuit(x, y, 3, units, shrinkage, pseudo_points, sharpness)
+    coordinates, counts = Coordinates.fit(x, units), torch.bincount(y).double()
+    moments = Moments.of(coordinates(x), torch.eye(3).double()[y])
+    settings = Settings(shrinkage, pseudo_points, sharpness)
+    model = moments.as_circuit(coordinates, settings, add_one(counts))
+    directly = moments.log_probs(coordinates(x), settings, add_one(counts))
+    torch.testing.assert_close(directly, model.log_probs(x), atol=1e-3, rtol=1e-3)
     z = units(x)
-    counts = torch.bincount(y).double()
     means = torch.stack([z[y == c].mean(0) for c in range(3)])
     within = (z - means[y]).T @ (z - means[y])
     sigma = (within + shrinkage * within.trace() / 90 * torch.eye(4)) / (90 + shrinkage * 4)

@@ -129,9 +129,9 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 
 
 def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, str]]:
-    """Questions before there is a model: typical images of groups that have no label (TypiClust).
+    """Questions before there is a model: images that cover the others (max-herding).
 
-    For many images, groups are found among `FIRST_CANDIDATES` of them.
+    Of many images, `FIRST_CANDIDATES` are considered.
     """
     generator = torch.Generator().manual_seed(seed)
     rows = snapshot.askable
@@ -139,11 +139,11 @@ def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, st
     rows = np.sort(rows[drawn])
     labelled = snapshot.training
     candidates = Candidates(
-        features=_normalised(snapshot.points[rows]),
-        labelled_features=_normalised(snapshot.points[labelled]),
+        features=torch.from_numpy(snapshot.points[rows]),
+        labelled_features=torch.from_numpy(snapshot.points[labelled]),
         ids=torch.from_numpy(rows),
     )
-    positions = make_acquisition("typiclust").select(candidates, n, generator)
+    positions = make_acquisition("max-herding").select(candidates, n, generator)
     return [(int(snapshot.images[row]), "coverage") for row in rows[positions.numpy()]]
 
 
@@ -155,6 +155,7 @@ def fit(
     keep: Path | None = None,
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
+    cache: Path | None = None,
 ) -> Round:
     """Fit a learner to the training labels; return ``n`` questions and its predictions.
 
@@ -166,6 +167,7 @@ def fit(
         keep: folder to save the learner in.
         encoder: the encoder to fine-tune; not needed otherwise.
         on_step: see `spinal.learner.ActiveLearner.fit`.
+        cache: see `spinal.learner.ActiveLearner`.
     """
     began = time.perf_counter()
     seed = derived_seed(settings.seed, round)
@@ -175,7 +177,7 @@ def fit(
         # The whole network is expensive, so only some images are assessed.
         askable = _draw(askable, settings.whole_network.candidates, seed)
         looked_at = np.union1d(np.union1d(labelled, snapshot.testing), askable)
-    learner = _fit_learner(snapshot, settings, seed, labelled, askable, encoder, on_step)
+    learner = _fit_learner(snapshot, settings, seed, labelled, askable, encoder, on_step, cache)
     seconds = time.perf_counter() - began
     try:
         indices = learner.ask(n)
@@ -204,6 +206,7 @@ def fit_to_all(
     keep: Path,
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
+    cache: Path | None = None,
 ) -> None:
     """Fit a learner to all labels, including those held out for testing, and save it for use.
 
@@ -211,8 +214,9 @@ def fit_to_all(
     it. See `fit` for the arguments.
     """
     labelled = np.flatnonzero(snapshot.labels != UNLABELLED)
+    others = snapshot.askable if settings.whole_network is None else labelled[:0]
     seed = derived_seed(settings.seed, round)
-    _fit_learner(snapshot, settings, seed, labelled, labelled[:0], encoder, on_step).save(keep)
+    _fit_learner(snapshot, settings, seed, labelled, others, encoder, on_step, cache).save(keep)
 
 
 def _fit_learner(
@@ -223,21 +227,29 @@ def _fit_learner(
     askable: NDArray[np.int64],
     encoder: ImageEncoder | None,
     on_step: Callable[[str, int, int], None] | None,
+    cache: Path | None,
 ) -> ActiveLearner:
     pool = Pool(snapshot.learnt, settings.classes, np.union1d(labelled, askable))
-    learner = make_learner(pool, settings, seed, encoder)
+    learner = make_learner(pool, settings, seed, encoder, cache)
     learner.tell(labelled, snapshot.labels[labelled])
     learner.fit(on_step=on_step)
     return learner
 
 
 def make_learner(
-    pool: Pool, settings: ProjectSettings, seed: int, encoder: ImageEncoder | None = None
+    pool: Pool,
+    settings: ProjectSettings,
+    seed: int,
+    encoder: ImageEncoder | None = None,
+    cache: Path | None = None,
 ) -> ActiveLearner:
     """The learner of a project, on features or on images; see `spinal.label.store.networks`."""
     name, whole, size = parse_network(settings.network)
     n_classes, training = len(settings.classes), SCRATCH
+    acquisition = settings.acquisition
     if whole is None:
+        if acquisition is None and settings.method == "spn-cnn":
+            acquisition = "auto"  # covers the pool where the model is unsure
         shape, training = pool.points.shape[1:], DENSE
         network = build_network("dense", shape, n_classes, input_dropout=INPUT_DROPOUT, seed=seed)
     elif name == "fine-tuned":
@@ -246,7 +258,7 @@ def make_learner(
     else:
         network = build_from_scratch(name, size, n_classes, seed=seed)
     return ActiveLearner(
-        pool, network, settings.method, settings.acquisition, seed, candidates=CANDIDATES,
+        pool, network, settings.method, acquisition, seed, cache=cache, candidates=CANDIDATES,
         training=training,
     )  # fmt: skip
 
@@ -304,8 +316,3 @@ def _assess(
         else:  # without a density, confident points count as typical
             density.append(-entropy(log_probs_N_C).numpy())
     return np.concatenate(probs), np.concatenate(density).astype(np.float32)
-
-
-def _normalised(features: NDArray[np.float32]) -> torch.Tensor:
-    """Features of length 1, as TypiClust's distances expect them."""
-    return torch.nn.functional.normalize(torch.from_numpy(features), dim=1)

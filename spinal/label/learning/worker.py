@@ -242,6 +242,7 @@ class Worker:
         result = rounds.fit(
             snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder,
             self._fine_tuned, self._say_step if self.settings.whole_network else None,
+            self.project.features_folder,
         )  # fmt: skip
         checked, probs = np.empty(0, np.int64), np.empty((0, result.probs.shape[1]), np.float32)
         if self._beliefs is not None:  # until they are checked again
@@ -270,6 +271,7 @@ class Worker:
         rounds.fit_to_all(
             self._snapshot(), self.settings, self.store.last_round(), self.project.model_folder,
             self._fine_tuned, self._say_step if self.settings.whole_network else None,
+            self.project.features_folder,
         )  # fmt: skip
         self._kept = labels
 

@@ -46,7 +46,8 @@ class ProjectSettings:
             images. 0 for three per class, at least ten.
         batch: number of new answers after which the model is fitted again.
         method: see `spinal.methods`.
-        acquisition: see `spinal.acquisition`; None for the default of the method.
+        acquisition: see `spinal.acquisition`; None: ``auto`` for SPN-CNN on features, otherwise
+            the default of the method.
         seed: of all randomness.
     """
 
