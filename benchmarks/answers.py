@@ -1,8 +1,10 @@
 """What an answer is worth: simulated persons answer what strategies ask, on frozen features.
 
-The sets are those of ``benchmarks.anywhere`` that have features. Every strategy asks in batches; a
-logistic regression learns from all answers so far, and is tested after each batch. A result is a
-line of ``results.jsonl``; what is there is not computed again.
+The sets are those of ``benchmarks.anywhere`` that have features. A contender asks in batches, learns
+from all answers so far, and is tested after each batch. Contenders are spinal as ``spinal label``
+has it, with and without its parts; and logistic regression with strategies of `spinal.acquisition`,
+or with those of other packages where they are installed (``benchmarks.answers_peers``). A result is
+a line of ``results.jsonl``; what is there is not computed again.
 
     python -m benchmarks.answers --half develop --cache DIR --out results/answers
     python -m benchmarks.answers --out results/answers --report
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,17 +33,27 @@ from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
 from benchmarks.machine import commit
+from spinal import ActiveLearner, Pool
 from spinal.acquisition import Candidates, make_acquisition
+from spinal.label.learning.rounds import DENSE, INPUT_DROPOUT
+from spinal.networks import build_network
 
 #: Points of the pool, drawn for each seed.
 POOL = 5_000
 #: Answers after which the model is tested. Beyond the first 300, random answers alone: how many of
 #: them would do what fewer chosen ones do.
-ANSWERS = (*range(10, 100, 10), *range(100, 301, 20))
-MORE_ANSWERS = (*ANSWERS, *range(350, 1001, 50))
+ANSWERS = (10, 20, 30, 40, 50, 60, 80, 100, 130, 160, 200, 250, 300)
+MORE_ANSWERS = (*ANSWERS, *range(350, 601, 50), *range(700, 1501, 100))
 #: At most this share of a pool is asked.
 ASKED = 0.6
-#: Strategies, and how their first batch is chosen.
+#: spinal: how it chooses, and what it learns from.
+SPINAL = {
+    "spinal": ("auto", "pool"),
+    "spinal, labels alone": ("auto", "labels"),
+    "spinal, random": ("random", "pool"),
+    "spinal, random, labels alone": ("random", "labels"),
+}
+#: Strategies for logistic regression, and how their first batch is chosen.
 STRATEGIES = {
     "random": "random", "margin": "random", "badge": "random", "typiclust": "typiclust",
     "max-herding": "max-herding", "uncertainty-herding": "max-herding", "bait": "max-herding",
@@ -57,13 +70,18 @@ class Task:
     """A pool with hidden classes, and test points.
 
     Attributes:
-        x_pool: features, ``[N, D]``.
+        raw: features of the pool as they come, ``[N, D]``.
+        raw_test: those of the test points.
+        x_pool: features of the pool for logistic regression: those of tables in units of their
+            standard deviations, all others centred and scaled to length 1.
         answers: what the person says when asked, ``[N]``.
-        x_test: features of the test points.
+        x_test: features of the test points for logistic regression.
         y_test: their classes.
         n_classes: C.
     """
 
+    raw: NDArray[np.float32]
+    raw_test: NDArray[np.float32]
     x_pool: NDArray[np.float32]
     answers: NDArray[np.int64]
     x_test: NDArray[np.float32]
@@ -78,6 +96,7 @@ def make_task(points: Points, kind: str, wrong: float, seed: int) -> Task:
     x_pool, x_test = points.x_train[pool], points.x_test
     if points.categorical is not None:
         x_pool, x_test = encode_table(x_pool, x_test, points.categorical)
+    raw, raw_test = x_pool, x_test
     if kind == "table":
         spread = np.where(x_pool.std(0) > 0, x_pool.std(0), 1)
         x_pool, x_test = ((x - x_pool.mean(0)) / spread for x in (x_pool, x_test))
@@ -89,8 +108,8 @@ def make_task(points: Points, kind: str, wrong: float, seed: int) -> Task:
     mistaken = random.random(len(pool)) < wrong
     answers[mistaken] += random.integers(1, n_classes, mistaken.sum())
     return Task(
-        x_pool.astype(np.float32), answers % n_classes, x_test.astype(np.float32),
-        points.y_test, n_classes,
+        raw.astype(np.float32), raw_test.astype(np.float32), x_pool.astype(np.float32),
+        answers % n_classes, x_test.astype(np.float32), points.y_test, n_classes,
     )  # fmt: skip
 
 
@@ -105,6 +124,8 @@ class Logistic:
 
     def fit(self, x: NDArray, y: NDArray[np.int64]) -> None:
         """Learn from the answers y to x."""
+        self._basis = _span(x)
+        x = x @ self._basis
         if len(y) >= 1.5 * self._chosen_at:
             likelihoods = [self._out_of_fold(x, y, strength) for strength in STRENGTHS]
             self._strength = STRENGTHS[int(np.argmax(likelihoods))]
@@ -118,7 +139,7 @@ class Logistic:
         present = self._counts > 0
         probs = np.tile(prior, (len(x), 1))
         if self._model is not None:
-            probs[:, present] = self._model.predict_proba(x) * prior[present].sum()
+            probs[:, present] = self._model.predict_proba(x @ self._basis) * prior[present].sum()
         return probs
 
     def _out_of_fold(self, x: NDArray, y: NDArray[np.int64], strength: float) -> float:
@@ -126,6 +147,7 @@ class Logistic:
         total = 0.0
         for held in (fold == i for i in range(FOLDS)):
             other = Logistic(self._n_classes, self._seed)
+            other._basis = np.eye(x.shape[1], dtype=x.dtype)
             other._counts = np.bincount(y[~held], minlength=self._n_classes)
             other._model = _fit(x[~held], y[~held], strength)
             probs = other.predict(x[held])
@@ -133,8 +155,40 @@ class Logistic:
         return total
 
 
-def simulate(task: Task, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
+def simulate(task: Task, contender: str, seed: int) -> Iterator[dict[str, Any]]:
     """Ask, learn, test, until enough is asked: one result after each batch."""
+    run = _spinal if contender in SPINAL else _logistic
+    start = time.process_time()
+    for n, probs in run(task, contender, seed):
+        values = measure(probs, task.y_test, np.ones(len(task.y_test)))
+        seconds = round(time.process_time() - start, 2)
+        yield {"answers": n, "seconds": seconds} | {k: round(v, 5) for k, v in values.items()}
+        start = time.process_time()
+
+
+def _spinal(task: Task, contender: str, seed: int) -> Iterator[tuple[int, NDArray]]:
+    """The learner of ``spinal label`` on features: numbers of answers, test probabilities."""
+    acquisition, learn_from = SPINAL[contender]
+    pool = Pool(task.raw, [str(c) for c in range(task.n_classes)])
+    network = build_network(
+        "dense", task.raw.shape[1:], task.n_classes, input_dropout=INPUT_DROPOUT, seed=seed
+    )
+    learner = ActiveLearner(
+        pool, network, "spn-cnn", acquisition, seed, training=DENSE, learn_from=learn_from
+    )
+    told = 0
+    for n in ANSWERS:
+        if n > ASKED * len(pool):
+            return
+        asked = learner.ask(n - told)
+        learner.tell(asked, task.answers[asked])
+        told = n
+        learner.fit()
+        yield n, learner.predict_proba(task.raw_test)
+
+
+def _logistic(task: Task, strategy: str, seed: int) -> Iterator[tuple[int, NDArray]]:
+    """Logistic regression with a strategy: numbers of answers, test probabilities."""
     model = Logistic(task.n_classes, seed)
     asked = np.empty(0, np.int64)
     for n in MORE_ANSWERS if strategy == "random" else ANSWERS:
@@ -143,8 +197,7 @@ def simulate(task: Task, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
         name = strategy if len(asked) else STRATEGIES[strategy]
         asked = np.append(asked, ask(task, model, name, asked, n - len(asked), seed))
         model.fit(task.x_pool[asked], task.answers[asked])
-        values = measure(model.predict(task.x_test), task.y_test, np.ones(len(task.y_test)))
-        yield {"answers": n} | {key: round(value, 5) for key, value in values.items()}
+        yield n, model.predict(task.x_test)
 
 
 def ask(
@@ -182,6 +235,13 @@ def _fit(x: NDArray, y: NDArray[np.int64], strength: float) -> LogisticRegressio
         return LogisticRegression(C=strength, max_iter=200).fit(x, y)
 
 
+def _span(x: NDArray) -> NDArray:
+    """An orthonormal basis ``[D, R]`` of the rows: a penalty on squared weights cannot tell."""
+    if x.shape[1] <= len(x):
+        return np.eye(x.shape[1], dtype=x.dtype)
+    return np.linalg.svd(x, full_matrices=False)[2].T
+
+
 def _unit_length(x: NDArray) -> NDArray:
     return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
 
@@ -193,8 +253,8 @@ def _jobs(options: argparse.Namespace) -> Iterator[tuple[SuiteEntry, str, float,
             continue
         for seed in options.seeds:
             for wrong in options.wrong:
-                for strategy in options.strategies:
-                    yield entry, strategy, wrong, seed
+                for contender in options.contenders:
+                    yield entry, contender, wrong, seed
 
 
 def main() -> None:
@@ -206,17 +266,17 @@ def main() -> None:
         return
     options.out.mkdir(parents=True, exist_ok=True)
     lines = path.read_text().splitlines() if path.exists() else []
-    identity = ("set", "strategy", "wrong", "seed")
+    identity = ("set", "contender", "wrong", "seed")
     done = {tuple(line[key] for key in identity) for line in map(json.loads, lines)}
-    measured = commit("spinal/acquisition", "benchmarks/answers.py")
+    measured = commit("spinal", "benchmarks/answers.py")
     with threadpool_limits(1), path.open("a") as file:
-        for entry, strategy, wrong, seed in _jobs(options):
-            name = dict(zip(identity, (entry.full, strategy, wrong, seed), strict=True))
+        for entry, contender, wrong, seed in _jobs(options):
+            name = dict(zip(identity, (entry.full, contender, wrong, seed), strict=True))
             if tuple(name.values()) in done:
                 continue
             points = load_points(entry, options.cache, options.text_encoder)
             task = make_task(points, KINDS[entry.features], wrong, seed)
-            results = list(simulate(task, strategy, seed))
+            results = list(simulate(task, contender, seed))
             for result in results:
                 line = name | {"half": entry.half} | result | {"commit": measured}
                 file.write(json.dumps(line) + "\n")
@@ -228,7 +288,8 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What an answer is worth.")
     parser.add_argument("--half", choices=["develop", "report"], default="develop")
     parser.add_argument("--only", nargs="+", help="names of sets")
-    parser.add_argument("--strategies", nargs="+", default=list(STRATEGIES), choices=STRATEGIES)
+    contenders = [*SPINAL, *STRATEGIES]
+    parser.add_argument("--contenders", nargs="+", default=contenders, choices=contenders)
     parser.add_argument("--wrong", nargs="+", type=float, default=[0.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--cache", type=Path, help="where features are kept")

@@ -30,35 +30,41 @@ def report(results: pd.DataFrame) -> Iterator[str]:
     yield "random answers that a logistic regression needs for the same accuracy, over ours."
     for (half, wrong), part in results.groupby(["half", "wrong"]):
         cells = [
-            row | {"set": name, "strategy": strategy}
-            for (name, strategy), group in part.groupby(["set", "strategy"])
+            row | {"set": name, "contender": contender}
+            for (name, contender), group in part.groupby(["set", "contender"])
             for row in [summary(group, part[part.set == name])]
         ]
         table = pd.DataFrame(cells)
         yield from ("", f"## {half} half, {100 * wrong:.0f} % of answers wrong", "")
-        numbers = [column for column in table if column not in ("set", "strategy")]
-        means = table.groupby("strategy")[numbers].mean().sort_values("area", ascending=False)
-        means["least saved"] = table.groupby("strategy")[f"saved {SHOWN[1]}"].min()
+        numbers = [column for column in table if column not in ("set", "contender")]
+        means = table.groupby("contender")[numbers].mean().sort_values("area", ascending=False)
+        means["least saved"] = table.groupby("contender")[f"saved {SHOWN[1]}"].min()
         yield from _markdown(means.reset_index())
         for name, rows in table.groupby("set"):
             yield from ("", f"### {name}", "")
             order = rows.sort_values("area", ascending=False)
-            yield from _markdown(order[["strategy", *numbers]])
+            yield from _markdown(order[["contender", *numbers]])
     yield ""
     yield f"Seeds: {sorted(results.seed.unique())}. Commits: {sorted(results.commit.unique())}."
 
 
 def summary(group: pd.DataFrame, of_set: pd.DataFrame) -> dict[str, float]:
-    """A strategy's row on a set."""
+    """A contender's row on a set."""
     curve = 100 * group.groupby("answers").accuracy.mean()
     nats = group.groupby("answers").nll.mean()
-    reference = 100 * of_set[of_set.strategy == REFERENCE].groupby("answers").accuracy.mean()
-    row = {"area": float(curve.loc[AREA[0] : AREA[1]].mean())}
+    reference = 100 * of_set[of_set.contender == REFERENCE].groupby("answers").accuracy.mean()
+    row = {"area": area(curve)}
     row |= {f"at {n}": float(curve.get(n, np.nan)) for n in SHOWN}
     row |= {f"NLL {n}": float(nats.get(n, np.nan)) for n in SHOWN}
     for n in SHOWN:
         row[f"saved {n}"] = labels_saved(curve, reference, n)
     return row
+
+
+def area(curve: pd.Series) -> float:
+    """Mean accuracy from the first to the last number of answers of `AREA`, as far as it goes."""
+    part = curve.loc[AREA[0] : AREA[1]]
+    return float(np.trapezoid(part, part.index) / (part.index[-1] - part.index[0]))
 
 
 def labels_saved(curve: pd.Series, reference: pd.Series, n: int) -> float:
