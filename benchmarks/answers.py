@@ -1,10 +1,10 @@
 """What an answer is worth: simulated persons answer what strategies ask, on frozen features.
 
-The sets are those of ``benchmarks.anywhere`` that have features. A contender asks in batches, learns
+The sets are those of ``benchmarks.anywhere`` with features. A contender asks in batches, learns
 from all answers so far, and is tested after each batch. Contenders are spinal as ``spinal label``
-has it, with and without its parts; and logistic regression with strategies of `spinal.acquisition`,
-or with those of other packages where they are installed (``benchmarks.answers_peers``). A result is
-a line of ``results.jsonl``; what is there is not computed again.
+has it, with and without its parts, and logistic regression with strategies of
+`spinal.acquisition` or of other packages (``benchmarks.peers.answers_peers``). A result is a line
+of ``results.jsonl``; what is there is not computed again.
 
     python -m benchmarks.answers --half develop --cache DIR --out results/answers
     python -m benchmarks.answers --out results/answers --report
@@ -33,6 +33,7 @@ from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
 from benchmarks.machine import commit
+from benchmarks.peers.answers_peers import PEERS
 from spinal import ActiveLearner, Pool
 from spinal.acquisition import Candidates, make_acquisition
 from spinal.label.learning.rounds import DENSE, INPUT_DROPOUT
@@ -120,7 +121,8 @@ class Logistic:
     """
 
     def __init__(self, n_classes: int, seed: int) -> None:
-        self._n_classes, self._seed, self._chosen_at, self._strength = n_classes, seed, 0, 1.0
+        self.n_classes, self.strength = n_classes, 1.0
+        self._seed, self._chosen_at = seed, 0
 
     def fit(self, x: NDArray, y: NDArray[np.int64]) -> None:
         """Learn from the answers y to x."""
@@ -128,14 +130,14 @@ class Logistic:
         x = x @ self._basis
         if len(y) >= 1.5 * self._chosen_at:
             likelihoods = [self._out_of_fold(x, y, strength) for strength in STRENGTHS]
-            self._strength = STRENGTHS[int(np.argmax(likelihoods))]
+            self.strength = STRENGTHS[int(np.argmax(likelihoods))]
             self._chosen_at = len(y)
-        self._counts = np.bincount(y, minlength=self._n_classes)
-        self._model = _fit(x, y, self._strength)
+        self._counts = np.bincount(y, minlength=self.n_classes)
+        self._model = _fit(x, y, self.strength)
 
     def predict(self, x: NDArray) -> NDArray:
         """Class probabilities ``[N, C]``; a class without answers has 1 / (n + C)."""
-        prior = (self._counts + 1) / (self._counts.sum() + self._n_classes)
+        prior = (self._counts + 1) / (self._counts.sum() + self.n_classes)
         present = self._counts > 0
         probs = np.tile(prior, (len(x), 1))
         if self._model is not None:
@@ -146,9 +148,9 @@ class Logistic:
         fold = np.random.default_rng(self._seed).permutation(len(y)) % FOLDS
         total = 0.0
         for held in (fold == i for i in range(FOLDS)):
-            other = Logistic(self._n_classes, self._seed)
+            other = Logistic(self.n_classes, self._seed)
             other._basis = np.eye(x.shape[1], dtype=x.dtype)
-            other._counts = np.bincount(y[~held], minlength=self._n_classes)
+            other._counts = np.bincount(y[~held], minlength=self.n_classes)
             other._model = _fit(x[~held], y[~held], strength)
             probs = other.predict(x[held])
             total += np.log(np.maximum(probs[np.arange(held.sum()), y[held]], 1e-6)).sum()
@@ -194,8 +196,7 @@ def _logistic(task: Task, strategy: str, seed: int) -> Iterator[tuple[int, NDArr
     for n in MORE_ANSWERS if strategy == "random" else ANSWERS:
         if n > ASKED * len(task.x_pool):
             return
-        name = strategy if len(asked) else STRATEGIES[strategy]
-        asked = np.append(asked, ask(task, model, name, asked, n - len(asked), seed))
+        asked = np.append(asked, ask(task, model, strategy, asked, n - len(asked), seed))
         model.fit(task.x_pool[asked], task.answers[asked])
         yield n, model.predict(task.x_test)
 
@@ -203,7 +204,16 @@ def _logistic(task: Task, strategy: str, seed: int) -> Iterator[tuple[int, NDArr
 def ask(
     task: Task, model: Logistic, strategy: str, asked: NDArray[np.int64], b: int, seed: int
 ) -> NDArray[np.int64]:
-    """The next b points by a strategy of `spinal.acquisition`."""
+    """The next b points by a strategy of `spinal.acquisition` or of another package."""
+    if strategy in PEERS:
+        first, query = PEERS[strategy]
+        if len(asked) or first == "itself":
+            answers = np.full(len(task.x_pool), np.nan)
+            answers[asked] = task.answers[asked]
+            return query(task.x_pool, answers, model, b, seed)
+        strategy = first
+    elif not len(asked):
+        strategy = STRATEGIES[strategy]
     acquisition = make_acquisition(strategy)
     left = np.setdiff1d(np.arange(len(task.x_pool)), asked)
 
@@ -288,8 +298,10 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What an answer is worth.")
     parser.add_argument("--half", choices=["develop", "report"], default="develop")
     parser.add_argument("--only", nargs="+", help="names of sets")
-    contenders = [*SPINAL, *STRATEGIES]
-    parser.add_argument("--contenders", nargs="+", default=contenders, choices=contenders)
+    contenders = [*SPINAL, *STRATEGIES, *PEERS]
+    parser.add_argument(
+        "--contenders", nargs="+", default=[*SPINAL, *STRATEGIES], choices=contenders
+    )
     parser.add_argument("--wrong", nargs="+", type=float, default=[0.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--cache", type=Path, help="where features are kept")
