@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from spinal.report.plots import STYLE, new_figure, save
 
 #: Numbers of answers that the tables have columns for.
 SHOWN = (50, 100, 300)
@@ -16,10 +21,56 @@ AREA = (20, 300)
 REFERENCE = "random"
 
 
+#: Contenders in pictures: colour and line.
+LOOK = {
+    "spinal": ("#0072b2", "-"),
+    "spinal, labels alone": ("#0072b2", (0, (4, 2))),
+    "spinal, random": ("#0072b2", (0, (1, 1.5))),
+    "typiclust": ("#009e73", "-"),
+    "margin": ("#d55e00", "-"),
+    "random": ("#6e6e6e", "-"),
+    "scikit-activeml: BADGE": ("#c0669a", "-"),
+}
+
+
 def write_report(folder: Path) -> None:
-    """Write ``README.md`` from ``results.jsonl``."""
+    """Write ``README.md`` and pictures from ``results.jsonl``."""
     results = pd.read_json(folder / "results.jsonl", lines=True)
     (folder / "README.md").write_text("\n".join(report(results)) + "\n")
+    for (half, wrong), part in results.groupby(["half", "wrong"]):
+        save(picture(part), folder / _picture_name(str(half), float(wrong)))
+
+
+def picture(results: pd.DataFrame) -> Figure:
+    """Accuracy over the answers, a panel for each set."""
+    sets = sorted(results.set.unique())
+    columns = min(4, len(sets))
+    rows = -(-len(sets) // columns)
+    with mpl.rc_context(STYLE):
+        figure = new_figure(1.2 + 2.6 * columns, 0.8 + 2.4 * rows)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes in grid.flat[len(sets) :]:
+            axes.set_visible(False)
+        for axes, name in zip(grid.flat, sets, strict=False):
+            of_set = results[(results.set == name) & (results.answers <= AREA[1])]
+            for contender, (colour, dashes) in LOOK.items():
+                part = of_set[of_set.contender == contender]
+                if len(part):
+                    curve = 100 * part.groupby("answers").accuracy.mean()
+                    axes.plot(curve.index, curve, color=colour, ls=dashes, label=contender)
+            axes.set_title(name, loc="left", fontsize=9)
+            axes.set_xscale("log")
+            axes.set_xticks([10, 30, 100, 300], ["10", "30", "100", "300"])
+            axes.xaxis.set_minor_locator(NullLocator())
+        figure.supxlabel("answers")
+        figure.supylabel("accuracy (%)")
+        handles, names = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=4)
+    return figure
+
+
+def _picture_name(half: str, wrong: float) -> str:
+    return f"{half}-{100 * wrong:.0f}-wrong.svg"
 
 
 def report(results: pd.DataFrame) -> Iterator[str]:
@@ -36,9 +87,12 @@ def report(results: pd.DataFrame) -> Iterator[str]:
         ]
         table = pd.DataFrame(cells)
         yield from ("", f"## {half} half, {100 * wrong:.0f} % of answers wrong", "")
+        yield f"![Accuracy over the answers]({_picture_name(str(half), float(wrong))})"
+        yield ""
         numbers = [column for column in table if column not in ("set", "contender")]
         means = table.groupby("contender")[numbers].mean().sort_values("area", ascending=False)
-        means["least saved"] = table.groupby("contender")[f"saved {SHOWN[1]}"].min()
+        for n in SHOWN[1:]:
+            means[f"least saved {n}"] = table.groupby("contender")[f"saved {n}"].min()
         yield from _markdown(means.reset_index())
         for name, rows in table.groupby("set"):
             yield from ("", f"### {name}", "")
@@ -51,11 +105,12 @@ def report(results: pd.DataFrame) -> Iterator[str]:
 def summary(group: pd.DataFrame, of_set: pd.DataFrame) -> dict[str, float]:
     """A contender's row on a set."""
     curve = 100 * group.groupby("answers").accuracy.mean()
-    nats = group.groupby("answers").nll.mean()
+    nats, ece = (group.groupby("answers")[key].mean() for key in ("nll", "ece"))
     reference = 100 * of_set[of_set.contender == REFERENCE].groupby("answers").accuracy.mean()
     row = {"area": area(curve)}
     row |= {f"at {n}": float(curve.get(n, np.nan)) for n in SHOWN}
     row |= {f"NLL {n}": float(nats.get(n, np.nan)) for n in SHOWN}
+    row |= {f"ECE {n}": float(ece.get(n, np.nan)) for n in SHOWN}
     for n in SHOWN:
         row[f"saved {n}"] = labels_saved(curve, reference, n)
     return row
