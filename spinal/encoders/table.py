@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from spinal.encoders import efficientnet, own, pixels, timm_models, trained
+from spinal.encoders.beside import side_by_side
 from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.encoders.images import require_images
 from spinal.encoders.naming import EncoderName, parse_name
 from spinal.errors import suggestion
 
@@ -16,7 +18,7 @@ DEFAULT = efficientnet.NAME
 #: Functions that load an encoder, by its name without size and weights. A key that ends in a colon
 #: stands for all names that begin with it.
 ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
-    DEFAULT: efficientnet.load,
+    **dict.fromkeys(efficientnet.SIZES, efficientnet.load),
     "pixels": pixels.load,
     "timm:": timm_models.load,
 }
@@ -30,7 +32,8 @@ def encoder_names() -> list[str]:
 
 def is_encoder(name: str) -> bool:
     """Whether this is the name of an encoder; it may still lack a package or a file."""
-    return _find(parse_name(name)) is not None
+    parsed = parse_name(name)
+    return all(_find(replace(parsed, plain=part)) is not None for part in _parts(parsed))
 
 
 def is_own_code(name: str) -> bool:
@@ -47,11 +50,13 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder by its name.
 
-    | ``efficientnet-lite0``  ImageNet, 1,280 features, from packages: works offline
+    | ``efficientnet-lite0``  ImageNet, 1,280 features, from packages: works offline; also
+    |                         ``-lite1`` and ``-lite2``, larger and slower
     | ``timm:MODEL``          any model of timm, such as ``timm:resnet18``
     | ``FILE.py:FACTORY``     your own: ``FACTORY()`` in that file makes an `nn.Module` that maps
     |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``
     | ``pixels``              the image itself at 16 px: no network, for trying things out
+    | ``NAME+NAME@SIZE``      several networks side by side, each block of features of length 1
 
     ``NAME@128`` is the same as ``size=128``: with it, EfficientNet-Lite0 is three times as fast and
     slightly less accurate. ``NAME=FILE`` is the same as ``weights=FILE``. So one name can hold all
@@ -73,10 +78,24 @@ def load_encoder(
     parsed = parse_name(name)
     path = parsed.weights if weights is None else Path(weights).expanduser()
     parsed = replace(parsed, size=size or parsed.size, weights=path, device=device)
-    load = _find(parsed)
+    parts = _parts(parsed)
+    if len(parts) == 1:
+        return _load(parsed)
+    if path is not None or parsed.size is None:
+        raise EncoderError(f"{name}: several networks need one size and no weights: A+B@160")
+    return side_by_side([require_images(_load(replace(parsed, plain=part))) for part in parts])
+
+
+def _load(name: EncoderName) -> Encoder:
+    load = _find(name)
     if load is None:
-        raise EncoderError(f"no encoder {name!r}: {suggestion(parsed.plain, encoder_names())}")
-    return load(parsed)
+        raise EncoderError(f"no encoder {name.plain!r}: {suggestion(name.plain, encoder_names())}")
+    return load(name)
+
+
+def _parts(name: EncoderName) -> list[str]:
+    """The networks that stand side by side; a file name may hold a plus sign."""
+    return [name.plain] if ":" in name.plain else name.plain.split("+")
 
 
 def _find(name: EncoderName) -> Callable[[EncoderName], Encoder] | None:

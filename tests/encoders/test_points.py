@@ -72,5 +72,5 @@ def test_a_protocol_can_name_an_encoder(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(Vectors(folder, 192)) == 1297 + 50
 
     (tmp_path / "typo.toml").write_text('[network]\nname = "efficientnet-lite"\n')
-    with pytest.raises(SpinalError, match="did you mean 'efficientnet-lite0'"):
+    with pytest.raises(SpinalError, match="did you mean 'efficientnet-lite"):
         load_protocol(tmp_path / "typo.toml")
