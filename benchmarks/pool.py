@@ -123,7 +123,7 @@ def report(lines: list[dict[str, Any]]) -> Iterator[str]:
         gain = 100 * (means[f"{name}.accuracy"] - means["labels.accuracy"])
         yield f"{name}: {gain.mean():+.2f} points on average, {gain.min():+.2f} in the worst cell,"
         yield f"{int((gain < -0.5).sum())} of {len(gain)} cells below -0.5."
-    yield f"Seeds: {sorted(table.seed.unique())}. Commits: {sorted(table.commit.unique())}."
+    yield f"Seeds: {sorted(set(table.seed.tolist()))}. Commits: {sorted(set(table.commit))}."
 
 
 def main() -> None:
