@@ -92,9 +92,11 @@ class NeighbourGraph:
 
     def is_sound(self) -> bool:
         """Whether the arrays fit one another, for a graph that was read from a file."""
-        n = len(self.hashes)
+        n = self.hashes.size
         return (
-            self.nearest.shape == self.cosines.shape == (n, NEIGHBOURS)
+            self.hashes.dtype == np.uint64
+            and self.nearest.dtype == np.int64
+            and self.nearest.shape == self.cosines.shape == (n, NEIGHBOURS)
             and self.mean.shape == self.scale.shape
             and bool(((self.nearest >= 0) & (self.nearest < n)).all())
         )
@@ -116,7 +118,7 @@ class NeighbourGraph:
 
 
 class GraphCache:
-    """The last graph, in memory and, if there is a folder, on disk.
+    """The graph of a pool, in memory and, if there is a folder, on disk.
 
     It is used again for the same points, and grows with a few more of them. It is made anew if a
     point is gone, if there are half as many points again, or if the file is damaged.
@@ -129,24 +131,38 @@ class GraphCache:
         self._path = None if folder is None else folder / "neighbours.npz"
         self._graph = self._read()
 
-    def smoothing(self, x: Tensor) -> csr_matrix:
-        """`NeighbourGraph.smoothing` of points with features ``x [N, D]``, in their order."""
+    def smoothing(self, x: Tensor, first: int | None = None) -> csr_matrix:
+        """`NeighbourGraph.smoothing` of points, in their order.
+
+        Args:
+            x: features ``[N, D]``.
+            first: of how many of them the graph is kept; None: of all. The others are joined to it
+                for this time, so that the result does not depend on what was asked before.
+        """
+        first = len(x) if first is None else first
+        graph, rows = self._of_pool(x[:first])
+        if first < len(x):
+            rows = np.append(rows, np.arange(first, len(x)))
+            graph = graph.grown(x[torch.from_numpy(rows)])
+        order = np.argsort(rows)
+        return csr_matrix(graph.smoothing()[order][:, order])
+
+    def _of_pool(self, x: Tensor) -> tuple[NeighbourGraph, NDArray[np.int64]]:
+        """The graph of points ``x [N, D]``, and which of them each of its nodes is, ``[N]``."""
         hashes = point_hashes(x)
         place = {int(value): row for row, value in enumerate(hashes)}
-        graph = self._graph
+        graph, rows = self._graph, np.arange(len(x))
         if graph is None or not graph.can_grow_to(hashes):
-            graph, rows = NeighbourGraph.of(x), np.arange(len(x))
+            graph = NeighbourGraph.of(x)
         else:
-            rows = np.array([place[int(value)] for value in graph.hashes])
-            added = np.setdiff1d(np.arange(len(x)), rows)
-            rows = np.append(rows, added)
-            if len(added):
+            known = np.array([place[int(value)] for value in graph.hashes])
+            rows = np.append(known, np.setdiff1d(rows, known))
+            if len(known) < len(rows):
                 graph = graph.grown(x[torch.from_numpy(rows)])
         if graph is not self._graph:
             self._graph = graph
             self._write(graph)
-        order = np.argsort(rows)
-        return csr_matrix(graph.smoothing()[order][:, order])
+        return graph, rows
 
     def _read(self) -> NeighbourGraph | None:
         if self._path is None or not self._path.exists():

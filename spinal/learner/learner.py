@@ -440,14 +440,15 @@ class ActiveLearner:
         return self._fitted().view(left)
 
     def _draw_pool(self, n: int) -> View:
-        """Points of the pool, n or more, with all labelled ones; or all that there are."""
-        members = self.pool.members
+        """The same n points of the pool each time, then the labelled points not among them."""
+        members = np.sort(self.pool.members)
         if len(members) > n:
             # The same for all learners, so that what is kept of these points can be used again.
             # Points that are added to the pool later change no number of those before.
             numbers = np.random.default_rng(0).random(len(self.pool.points))
-            members = members[np.argsort(numbers[members])[:n]]
-        return self._fitted().view(np.union1d(members, self.pool.labelled_indices))
+            members = np.sort(members[np.argsort(numbers[members])[:n]])
+        others = np.setdiff1d(self.pool.labelled_indices, members)
+        return self._fitted().view(np.concatenate([members, others]))
 
     def _fit_preprocess(self) -> None:
         """Set mean and standard deviation of the inputs, if they are not set yet."""

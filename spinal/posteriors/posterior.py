@@ -54,9 +54,9 @@ class FitContext:
         validation: points and labels for early stopping.
         draw_unlabelled: ``draw_unlabelled(n)`` gives at most ``n`` unlabelled points of the pool,
             drawn at random. None where there is no pool.
-        draw_pool: ``draw_pool(n)`` gives the labelled points of the pool and others, ``n`` or more
-            in all, or all that there are. The others hardly change from fit to fit. None: to learn
-            from the labels alone.
+        draw_pool: ``draw_pool(n)`` gives n points of the pool, the same in every round, and then
+            the labelled points that are not among them; all points, if there are no more than n.
+            None: to learn from the labels alone.
         cache: folder for what is computed from points without their labels; None: nothing is kept.
         on_step: called with the step, the number of steps and the loss.
     """

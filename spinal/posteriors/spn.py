@@ -141,9 +141,10 @@ class SPN(Posterior):
             return None
         if self._graphs is None:
             self._graphs = GraphCache(context.cache)
-        x = all_vectors(drawn)
-        rows = torch.from_numpy(np.searchsorted(drawn.indices, labelled.indices))
-        return PoolPoints(x, rows, self._graphs.smoothing(x))
+        x, order = all_vectors(drawn), np.argsort(drawn.indices)
+        rows = order[np.searchsorted(drawn.indices, labelled.indices, sorter=order)]
+        smoothing = self._graphs.smoothing(x, min(POOL, len(x)))
+        return PoolPoints(x, torch.from_numpy(rows), smoothing)
 
     def _describe(self) -> None:
         """Set what is told about the fitted classifiers."""

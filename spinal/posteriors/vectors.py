@@ -45,7 +45,7 @@ def comparable_features(view: View) -> Tensor:
     Those that classifiers work on. Vectors whose features were measured in different units are
     divided by the standard deviations.
     """
-    x = all_vectors(view)
+    x = all_vectors(view).float()
     deviation = view.network.preprocess.std.cpu()
     return x / deviation if on_inputs(view.network) and in_different_units(deviation) else x
 

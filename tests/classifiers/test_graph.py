@@ -83,6 +83,15 @@ def test_a_kept_graph_is_used_again_and_grows(tmp_path: Path) -> None:
     assert len(np.load(tmp_path / "neighbours.npz")["hashes"]) == 60
 
 
+def test_points_can_be_joined_for_one_time(tmp_path: Path) -> None:
+    x = draw(60, 4)
+    cache = GraphCache(tmp_path)
+    for n in (60, 53, 60):
+        expected = dense_smoothing(x[:n], 10, x[:50].double().mean(0))
+        np.testing.assert_allclose(cache.smoothing(x[:n], 50).toarray(), expected, atol=1e-5)
+    assert len(np.load(tmp_path / "neighbours.npz")["hashes"]) == 50
+
+
 @pytest.mark.parametrize("change", ["fewer", "other features", "many more", "damage", "nonsense"])
 def test_a_graph_of_other_points_and_a_damaged_one_are_made_anew(
     tmp_path: Path, change: str

@@ -99,6 +99,7 @@ def test_scales_of_a_file(tmp_path: Path) -> None:
         ("[network]\npreset = 'best'", "'best' is none of tuned"),
         ("initial = 0", "initial and batch must be 1 or more"),
         ("rounds = ", "not a TOML file"),
+        ('learn-from = "all"', "'all' is none of 'pool', 'labels'"),
     ],
 )
 def test_mistakes_are_named(text: str, message: str, tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""Whether the SPN learns from the pool: by labels alone, always by the pool, and by the gate.
+
+The sets and the persons are those of ``benchmarks.answers``. Answers are random, or to what
+``auto`` asks for a logistic regression. A result is a line of ``pool.jsonl``; what is there is not
+computed again.
+
+    python -m benchmarks.pool --half develop --cache DIR --out results/answers
+    python -m benchmarks.pool --out results/answers --report
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from benchmarks.answers import POOL, Logistic, Task, ask, make_task
+from benchmarks.anywhere.cells import encode_table
+from benchmarks.anywhere.features import KINDS, load_points
+from benchmarks.anywhere.metrics import measure
+from benchmarks.anywhere.sets import Points, read_suite
+from benchmarks.machine import commit, peak_memory
+from spinal.classifiers import blend, label_frequencies
+from spinal.classifiers.graph import GraphCache
+from spinal.classifiers.mixing import is_better
+from spinal.classifiers.pool import PoolPoints
+
+ANSWERS = (30, 50, 100, 300, 1000)
+#: At most this share of a pool is asked.
+ASKED = 0.75
+BATCHES = (*[10] * 10, *[20] * 10, *[100] * 7)
+METRICS = ("accuracy", "nll", "ece")
+#: Points that units are taken from, as in a learner.
+REFERENCE = 2000
+
+
+def answered(task: Task, strategy: str, seed: int) -> NDArray[np.int64]:
+    """Points of the pool in the order in which they are asked."""
+    n = min(ANSWERS[-1], int(ASKED * len(task.x_pool)))
+    if strategy == "random":
+        return np.random.default_rng(seed).permutation(len(task.x_pool))[:n]
+    model, asked = Logistic(task.n_classes, seed), np.empty(0, np.int64)
+    for batch in BATCHES:
+        b = min(batch, n - len(asked))
+        if b:
+            name = strategy if len(asked) else "max-herding"
+            asked = np.append(asked, ask(task, model, name, asked, b, seed))
+            model.fit(task.x_pool[asked], task.answers[asked])
+    return asked
+
+
+def vectors(points: Points, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points of the pool, in the order of `make_task`, and of the test, as a learner gets them."""
+    pool = np.random.default_rng(seed).permutation(len(points.y_train))[:POOL]
+    x_pool, x_test = points.x_train[pool], points.x_test
+    if points.categorical is not None:
+        x_pool, x_test = encode_table(x_pool, x_test, points.categorical)
+    return torch.from_numpy(x_pool).float(), torch.from_numpy(x_test).float()
+
+
+def results(points: Points, kind: str, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
+    """One result for each number of answers: how good the three are, and what the gate says."""
+    task = make_task(points, kind, 0.0, seed)
+    asked = answered(task, strategy, seed)
+    x, x_test = vectors(points, seed)
+    smoothing = GraphCache().smoothing(x)
+    reference = x[:REFERENCE]  # the order is random
+
+    for n in ANSWERS:
+        if n > len(asked):
+            return
+        rows, y = torch.from_numpy(asked[:n]), torch.from_numpy(task.answers[asked[:n]])
+        opinions: list[bool] = []
+
+        def always(*predictions: torch.Tensor, said: list[bool] = opinions) -> bool:
+            said.append(is_better(*predictions))
+            return True
+
+        values, seconds = {}, {}
+        for name, pool in {"labels": None, "pool": PoolPoints(x, rows, smoothing)}.items():
+            start = time.process_time()
+            with patch.object(blend, "is_better", always):
+                model = blend.fit_on_vectors(x[rows], y, task.n_classes, reference, pool)
+            seconds[name] = round(time.process_time() - start, 2)
+            counts = torch.bincount(y, minlength=task.n_classes)
+            probs = model.with_prior(label_frequencies(counts)).log_probs(x_test).exp().numpy()
+            measured = measure(probs, task.y_test, np.ones(len(task.y_test)))
+            values[name] = {metric: round(measured[metric], 5) for metric in METRICS}
+        values["gated"] = values["pool" if opinions[0] else "labels"]
+        yield {"answers": n, **values, "seconds": seconds, "peak_mb": round(peak_memory())}
+
+
+def report(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Tables in Markdown: a row for each set, kind of answers and number of answers."""
+    table = pd.json_normalize(lines)
+    names = ("labels", "pool", "gated")
+    columns = [f"{name}.{metric}" for metric in METRICS for name in names]
+    means = table.groupby(["set", "strategy", "answers"])[columns].mean()
+    yield "# What the pool teaches"
+    yield ""
+    yield "Accuracy in %, NLL in nats and ECE: by labels alone / always by the pool / by the gate."
+    yield ""
+    yield "| set | asked by | answers | accuracy | NLL | ECE |"
+    yield "|---|---|---|---|---|---|"
+    for (dataset, strategy, n), row in means.iterrows():  # type: ignore[misc]
+        accuracy = " / ".join(f"{100 * row[f'{name}.accuracy']:.1f}" for name in names)
+        nll, ece = (
+            " / ".join(f"{row[f'{name}.{metric}']:.3f}" for name in names) for metric in METRICS[1:]
+        )
+        yield f"| {dataset} | {strategy} | {n} | {accuracy} | {nll} | {ece} |"
+    yield ""
+    for name in names[1:]:
+        gain = 100 * (means[f"{name}.accuracy"] - means["labels.accuracy"])
+        yield f"{name}: {gain.mean():+.2f} points on average, {gain.min():+.2f} in the worst cell,"
+        yield f"{int((gain < -0.5).sum())} of {len(gain)} cells below -0.5."
+    yield f"Seeds: {sorted(set(table.seed.tolist()))}. Commits: {sorted(set(table.commit))}."
+
+
+def main() -> None:
+    """Compute what is missing, or write the report."""
+    options = _parse()
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "pool.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if options.report:
+        (options.out / "pool.md").write_text("\n".join(report(lines)) + "\n")
+        return
+    done = {(line["set"], line["strategy"], line["seed"]) for line in lines}
+    measured = commit("spinal/classifiers", "benchmarks/pool.py")
+    with threadpool_limits(1), path.open("a") as file:
+        for entry in read_suite():
+            if entry.half != options.half or entry.features not in KINDS:
+                continue
+            if options.only and not {entry.name, entry.full} & set(options.only):
+                continue
+            points = load_points(entry, options.cache, options.text_encoder)
+            for seed in options.seeds:
+                for strategy in ("auto", "random"):
+                    if (entry.full, strategy, seed) in done:
+                        continue
+                    name = {"set": entry.full, "strategy": strategy, "seed": seed}
+                    for result in results(points, KINDS[entry.features], strategy, seed):
+                        file.write(json.dumps(name | result | {"commit": measured}) + "\n")
+                    file.flush()
+                    print(name, flush=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Whether the SPN learns from the pool.")
+    parser.add_argument("--half", choices=["develop", "report"], default="develop")
+    parser.add_argument("--only", nargs="+", help="names of sets")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--cache", type=Path, help="where features are kept")
+    parser.add_argument("--text-encoder", type=Path, help="see benchmarks.anywhere.features")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--report", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
