@@ -367,8 +367,10 @@ class Circuit(nn.Module):
 
 def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
     """Check that values are finite; not with gradients, where the check would slow every step."""
-    if not torch.is_grad_enabled() and not bool(by_class.amax(1).isfinite().all()):
-        raise StructureError("features are infinite, or too large for the circuit: scale them")
+    if not torch.is_grad_enabled():
+        largest = by_class.amax(1)
+        if not bool(largest.isfinite().all() & common.isfinite().all()):
+            raise StructureError("features are infinite, or too large for the circuit: scale them")
     return by_class, common
 
 

@@ -87,7 +87,9 @@ class NormalLeaves(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if scale <= 0 or min_scale <= 0 or (learn_scale and scale <= min_scale):
+        if components < 1:
+            raise StructureError(f"a region needs 1 or more components, not {components}")
+        if not (scale > 0 and min_scale > 0) or (learn_scale and not scale > min_scale):
             raise StructureError(
                 f"leaves need a scale above 0 and, if it is learned, above min_scale: "
                 f"got scale={scale}, min_scale={min_scale}"
@@ -306,12 +308,17 @@ class NormalLeaves(nn.Module):
                 vary more also matter more. Otherwise each variable has its own.
             min_stretch: lower bound of a standard deviation, as a fraction of the median one, so
                 that a nearly constant variable (a dead ReLU unit) is not magnified.
+
+        Raises:
+            StructureError: if features are infinite, or too large to be squared.
         """
         seen = ~z.isnan()
         share = seen.to(z.dtype) if weights is None else seen * weights[:, None]
         share = share / share.sum(0).clamp_min(torch.finfo(z.dtype).tiny)
         mean = (torch.where(seen, z, 0) * share).sum(0)
         deviation = (torch.where(seen, z - mean, 0).square() * share).sum(0).sqrt()
+        if not bool(deviation.isfinite().all()):
+            raise StructureError("features are infinite, or too large to be squared: scale them")
         typical = deviation[deviation > 0]
         floor = min_stretch * typical.median() if len(typical) else deviation.new_tensor(1.0)
         self.shift.copy_(mean)

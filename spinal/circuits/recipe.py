@@ -70,7 +70,8 @@ class Recipe:
                 raise SpinalError(
                     f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}"
                 )
-        if self.leaves < 1 or self.repetitions < 1 or not all(n >= 1 for n in self.sums):
+        sizes = (self.leaves, self.repetitions, *self.sums)
+        if not self.sums or not all(n >= 1 for n in sizes):
             raise SpinalError(
                 f"leaves, sums and repetitions must be 1 or more: got leaves={self.leaves}, "
                 f"sums={self.sums}, repetitions={self.repetitions}"
@@ -158,7 +159,7 @@ def train_circuit(
         generator = torch.Generator().manual_seed(seed)
         circuit.start_from_classes(z, y, weights, generator=generator)
     prior = torch.zeros_like(counts).index_add(0, y, weights)
-    circuit.set_prior((prior / prior.sum()).clamp_min(1 / (len(z) + n_classes)))
+    circuit.set_prior(torch.where(counts > 0, prior / prior.sum(), 1 / (len(z) + n_classes)))
     fit(
         circuit,
         z,
