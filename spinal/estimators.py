@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -27,8 +28,9 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     Unlike a discriminative classifier, it also models the density of the features. It gives the
     log-density of a point (`score_samples`), draws new points (`sample`), and handles missing
     values (NaN) by integrating them out exactly. Features are standardised internally; densities
-    are in the original units. In a DataFrame, columns that are not numbers are categories: each
-    value becomes a feature of 0 and 1, and `sample` returns these features.
+    are in the original units. In a DataFrame, columns that are not numbers are categories: they
+    have categorical leaves, a value that did not occur in training counts as missing, and `sample`
+    returns a DataFrame.
 
     The defaults suit tables of measurements: features in different units, classes as frequent as
     in the labels. For features of a network, the defaults of `spinal.circuits.Recipe` are better.
@@ -168,6 +170,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
             recipe,
             grid=self.grid,
             weights=self._tensor(weight),
+            categories=() if self._encoder is None else self._encoder.sizes,
             seed=seed,
             dtype=self._torch_dtype,
         )
@@ -196,13 +199,19 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Draw points and their labels: (n_samples, d) and (n_samples,)."""
+    ) -> tuple[NDArray[np.float64] | pd.DataFrame, NDArray[Any]]:
+        """Draw points and their labels: (n_samples, d) and (n_samples,).
+
+        Points are a DataFrame if the model was fitted to one with categories.
+        """
         check_is_fitted(self)
         state = check_random_state(self.random_state if random_state is None else random_state)
         generator = torch.Generator().manual_seed(int(state.randint(np.iinfo(np.int32).max)))
         z, c = self.circuit_.sample(n_samples, generator=generator, return_classes=True)
-        return z.double().cpu().numpy(), self.classes_[c.cpu().numpy()]
+        points = z.double().cpu().numpy()
+        if self._encoder is not None:
+            points = self._encoder.decode(points)
+        return points, self.classes_[c.cpu().numpy()]
 
     def _features(self, X: ArrayLike) -> torch.Tensor:
         if self._encoder is not None:

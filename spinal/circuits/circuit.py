@@ -348,7 +348,7 @@ class Circuit(nn.Module):
             - ``log_prior [C]``.
 
         Raises:
-            StructureError: if weights may be 0 (``weight_floor=0``).
+            StructureError: if weights may be 0 (``weight_floor=0``), or leaves are categorical.
         """
         return plain.to_plain_arrays(self)
 
