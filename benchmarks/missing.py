@@ -36,7 +36,6 @@ from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, read_raw, read_suite
 from benchmarks.machine import commit
 from spinal import SPNClassifier
-from spinal.tables import TableEncoder
 
 LABELS = (100, 300, 1000)
 SHARES = (0.0, 0.2, 0.5)
@@ -77,9 +76,20 @@ class Cell:
     seed: int
 
     def as_numbers(self) -> tuple[NDArray, NDArray]:
-        """Both tables with one column of 0 and 1 for each category; NaN is missing."""
-        encoder = TableEncoder(self.x)
-        return encoder(self.x), encoder(self.x_test)
+        """Both tables with a column of 0 and 1 for each category; NaN where it is missing."""
+        columns: list[tuple[NDArray, ...]] = []
+        for name in self.x:
+            parts = [
+                part[name].to_numpy(np.float64, na_value=np.nan) for part in (self.x, self.x_test)
+            ]
+            if self.x[name].dtype == "category":
+                codes = np.unique(parts[0][~np.isnan(parts[0])])
+                onehot = [(part[:, None] == codes).astype(float) for part in parts]
+                known = [np.isin(part, codes)[:, None] for part in parts]
+                parts = [np.where(k, o, np.nan) for k, o in zip(known, onehot, strict=True)]
+            columns.append(tuple(part.reshape(len(part), -1) for part in parts))
+        x, x_test = (np.concatenate(part, axis=1) for part in zip(*columns, strict=True))
+        return x, x_test
 
 
 def logistic(cell: Cell) -> tuple[NDArray, NDArray]:
