@@ -15,7 +15,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from benchmarks.anywhere.cells import LABELLED
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, read_raw, read_suite
 from benchmarks.machine import commit
+from benchmarks.missing_report import write_report
 from spinal import SPNClassifier
 
 LABELS = (100, 300, 1000)
@@ -57,6 +58,9 @@ class CellName:
     missing: float
     labels: int
     seed: int
+
+
+KEYS = tuple(field.name for field in fields(CellName))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +189,6 @@ def main() -> None:
     options = _parse()
     path = options.out / "results.jsonl"
     if options.report:
-        from benchmarks.missing_report import write_report
-
         write_report(options.out)
         return
     options.out.mkdir(parents=True, exist_ok=True)
@@ -209,9 +211,6 @@ def main() -> None:
                     print(line, flush=True)
                     file.write(json.dumps(line | origin) + "\n")
                     file.flush()
-
-
-KEYS = tuple(CellName.__dataclass_fields__)
 
 
 def _parse() -> argparse.Namespace:
