@@ -52,9 +52,10 @@ class Evaluated:
 
 
 class Circuit(nn.Module):
-    """A sum-product network over D real variables and a class: ``p(z, c) = p(c) p(z | c)``.
+    """A sum-product network over D variables and a class: ``p(z, c) = p(c) p(z | c)``.
 
-    NaN in the input marks a missing variable, which is integrated out exactly, at no extra cost.
+    Variables are numbers, or categories with the values 0 to M - 1 (see `MixedLeaves`). NaN in the
+    input marks a missing variable, which is integrated out exactly, at no extra cost.
 
     Args:
         leaves: regions of variables.
