@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -26,8 +28,9 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     Unlike a discriminative classifier, it also models the density of the features. It gives the
     log-density of a point (`score_samples`), draws new points (`sample`), and handles missing
     values (NaN) by integrating them out exactly. Features are standardised internally; densities
-    are in the original units. In a DataFrame, columns that are not numbers are categories: each
-    value becomes a feature of 0 and 1, and `sample` returns these features.
+    are in the original units. In a DataFrame, columns that are not numbers are categories: they
+    have categorical leaves, a value that did not occur in training counts as missing, and `sample`
+    returns a DataFrame.
 
     The defaults suit tables of measurements: features in different units, classes as frequent as
     in the labels. For features of a network, the defaults of `spinal.circuits.Recipe` are better.
@@ -46,7 +49,9 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         start: Initial locations of the leaves: the means of the classes (``classes``), the means of
             equal parts of each feature (``data``), or at random (``random``).
         weight_spread: Standard deviation of the initial logits of the sum weights.
-        balance: 0 for class priors as in ``y``, 1 for equal class priors.
+        class_weight: How many times a point of each class counts, as in scikit-learn: a dict of
+            weights by class, ``balanced`` for the inverse of the frequencies in ``y``, or None for
+            1. It changes the class priors: with ``balanced``, they are equal.
         leaf_dropout: Rate at which features are dropped in training, by marginalising them.
         generative: From 0 (cross-entropy alone) to 1 (likelihood alone).
         optimiser: ``adam`` or ``em``; ``em`` needs ``generative=1``.
@@ -86,7 +91,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         units: str = "each",
         start: str = _RECIPE.start,
         weight_spread: float = _RECIPE.weight_spread,
-        balance: float = 0.0,
+        class_weight: Mapping[Any, float] | str | None = None,
         leaf_dropout: float = _RECIPE.fit.leaf_dropout,
         generative: float = 0.5,
         optimiser: str = _RECIPE.fit.optimiser,
@@ -107,7 +112,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         self.units = units
         self.start = start
         self.weight_spread = weight_spread
-        self.balance = balance
+        self.class_weight = class_weight
         self.leaf_dropout = leaf_dropout
         self.generative = generative
         self.optimiser = optimiser
@@ -127,8 +132,16 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         used = weight > 0
         if not used.any():
             raise ValueError("sample_weight is 0 for every point: there is nothing to fit")
-        encoder = LabelEncoder().fit(labels[used])
-        self.classes_ = encoder.classes_
+        z, labels, weight = z[used], labels[used], weight[used]
+        self.classes_, y = np.unique(labels, return_inverse=True)
+        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
+            raise ValueError(f"class_weight is 'balanced', a dict or None: {self.class_weight!r}")
+        weight = (
+            weight
+            * compute_class_weight(
+                self.class_weight, classes=self.classes_, y=labels, sample_weight=weight
+            )[y]
+        )
         recipe = Recipe(
             structure=self.structure,  # type: ignore[arg-type]
             leaves=self.leaves,
@@ -138,7 +151,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
             units=self.units,  # type: ignore[arg-type]
             start=self.start,  # type: ignore[arg-type]
             weight_spread=self.weight_spread,
-            balance=self.balance,
+            balance=0.0,
             fit=FitSettings(
                 generative=self.generative,
                 optimiser=self.optimiser,  # type: ignore[arg-type]
@@ -151,12 +164,13 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         self.circuit_ = train_circuit(
-            self._tensor(z[used]),
-            torch.tensor(encoder.transform(labels[used]), device=self.device),
+            self._tensor(z),
+            torch.tensor(y, device=self.device),
             len(self.classes_),
             recipe,
             grid=self.grid,
-            weights=self._tensor(weight[used]),
+            weights=self._tensor(weight),
+            categories=() if self._encoder is None else self._encoder.sizes,
             seed=seed,
             dtype=self._torch_dtype,
         )
@@ -185,13 +199,19 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """Draw points and their labels: (n_samples, d) and (n_samples,)."""
+    ) -> tuple[NDArray[np.float64] | pd.DataFrame, NDArray[Any]]:
+        """Draw points and their labels: (n_samples, d) and (n_samples,).
+
+        Points are a DataFrame if the model was fitted to one with categories.
+        """
         check_is_fitted(self)
         state = check_random_state(self.random_state if random_state is None else random_state)
         generator = torch.Generator().manual_seed(int(state.randint(np.iinfo(np.int32).max)))
         z, c = self.circuit_.sample(n_samples, generator=generator, return_classes=True)
-        return z.double().cpu().numpy(), self.classes_[c.cpu().numpy()]
+        points = z.double().cpu().numpy()
+        if self._encoder is not None:
+            points = self._encoder.decode(points)
+        return points, self.classes_[c.cpu().numpy()]
 
     def _features(self, X: ArrayLike) -> torch.Tensor:
         if self._encoder is not None:

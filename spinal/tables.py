@@ -1,4 +1,4 @@
-"""Tables with categories as numbers: one column for each category, NaN where a value is missing."""
+"""Tables with categories as numbers: a code for each category, NaN where a value is missing."""
 
 from __future__ import annotations
 
@@ -12,32 +12,43 @@ from numpy.typing import NDArray
 class TableEncoder:
     """Encodes a DataFrame whose columns are numbers or categories.
 
-    A column of strings, booleans or categories becomes one column of 0 and 1 for each value that
-    occurred. Where the value is missing, or never occurred, all of them are NaN: to a circuit,
-    which integrates over them, nothing is known.
+    A column of strings, booleans or categories becomes a column of codes 0 to M - 1, of the M
+    values that occurred. Where the value is missing, or never occurred, the code is NaN.
 
     Args:
         table: from which the values of each column are taken.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
-        #: The values of each column in the order of their encoding; None for numbers.
+        self.columns = table.columns
+        #: The values of each column in the order of their codes; None for numbers.
         self.values: list[list[Any] | None] = [
             None if _is_number(column) else sorted(column.dropna().unique(), key=str)
             for _, column in table.items()
         ]
 
+    @property
+    def sizes(self) -> list[int]:
+        """The number of values of each column; 0 for numbers, and for columns without values."""
+        return [len(values or ()) for values in self.values]
+
     def __call__(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """The table as numbers, ``[N, D]``."""
-        parts = []
-        for (_, column), values in zip(table.items(), self.values, strict=True):
+        encoded = np.empty(table.shape)
+        for j, (column, values) in enumerate(zip(table, self.values, strict=True)):
             if values is None:
-                parts.append(pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)[:, None])
+                encoded[:, j] = pd.to_numeric(table[column]).to_numpy(np.float64, na_value=np.nan)
                 continue
-            codes = pd.Index(values, dtype=object).get_indexer(column.astype(object))
-            onehot = (codes[:, None] == np.arange(len(values))).astype(np.float64)
-            parts.append(np.where(codes[:, None] < 0, np.nan, onehot))
-        return np.concatenate(parts, axis=1)
+            codes = pd.Index(values, dtype=object).get_indexer(table[column].astype(object))
+            encoded[:, j] = np.where(codes < 0, np.nan, codes)
+        return encoded
+
+    def decode(self, encoded: NDArray[np.float64]) -> pd.DataFrame:
+        """The table that numbers ``[N, D]`` stand for."""
+        return pd.DataFrame({
+            name: column if values is None else _named(column, values)
+            for name, column, values in zip(self.columns, encoded.T, self.values, strict=True)
+        })  # fmt: skip
 
 
 def has_categories(x: Any) -> bool:
@@ -48,3 +59,8 @@ def has_categories(x: Any) -> bool:
 def _is_number(column: pd.Series) -> bool:
     kind = column.dtype
     return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+
+
+def _named(codes: NDArray[np.float64], values: list[Any]) -> list[Any]:
+    # A column without values is encoded as missing numbers, and numbers may be drawn for it.
+    return [None if np.isnan(code) or not values else values[int(code)] for code in codes]

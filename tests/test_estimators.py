@@ -102,10 +102,30 @@ def test_em_and_random_structures_are_a_parameter_away() -> None:
     assert model.fit(X, y).score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("weights", [{0: 1, 1: 3, 2: 2}, "balanced"])
+def test_a_class_weight_is_a_number_of_repetitions(weights: dict[int, int] | str) -> None:
+    X, y = load_iris(return_X_y=True)
+    few = np.r_[0:30, 50:60, 100:115]  # 30, 10 and 15 points
+    repeats = np.array([1, 3, 2])[y[few]]
+    arguments = {"steps": 20, "sums": (4, 4), "random_state": 0, "batch_size": None}
+    model = SPNClassifier(class_weight=weights, **arguments).fit(X[few], y[few])
+    repeated = SPNClassifier(**arguments).fit(X[few].repeat(repeats, 0), y[few].repeat(repeats))
+    np.testing.assert_allclose(model.predict_proba(X), repeated.predict_proba(X), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"structure": "tree"}, "tree"),
+        ({"class_weight": "x"}, "balanced"),
+        ({"class_weight": {7: 1.0}}, "class_weight"),
+        ({"units": "x"}, "units is one of common, each"),
+        ({"start": "x"}, "start is one of"),
+        ({"leaf_dropout": -1}, "leaf_dropout must be from 0 to below 1"),
+        ({"leaves": 0}, "leaves, sums and repetitions must be 1 or more"),
+        ({"sums": ()}, "sums"),
+        ({"scale": float("nan")}, "scale above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate"),
         ({"dtype": "int8"}, "float64"),
         ({"generative": 3}, "0 to 1"),
     ],
@@ -114,3 +134,14 @@ def test_wrong_settings_are_refused(arguments: dict, message: str) -> None:
     X, y = load_iris(return_X_y=True)
     with pytest.raises((ValueError, SpinalError), match=message):
         SPNClassifier(**arguments).fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_features_that_are_too_large_are_refused(dtype: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    model = SPNClassifier(steps=10, sums=(4, 4), random_state=0, dtype=dtype)
+    with pytest.raises(SpinalError, match="features"):
+        model.fit(1e200 * X, y)
+    model.fit(X, y)
+    with pytest.raises(SpinalError, match="features"):
+        model.score_samples(1e200 * X)

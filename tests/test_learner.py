@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,6 +243,12 @@ def test_only_some_candidates_can_be_assessed(fitted: ActiveLearner) -> None:
     learner.fit()
     assert len(learner.ask(30)) == 30  # never fewer than were asked for
     assert len(set(learner.ask(10))) == 10
+
+
+@pytest.mark.parametrize("wrong", [{"candidates": -1}, {"candidates": 0}, {"retrain": "x"}])
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpinalError, match=next(iter(wrong))):
+        make(**wrong)
 
 
 @pytest.mark.parametrize("retrain", ["scratch", "continue"])

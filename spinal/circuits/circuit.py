@@ -52,9 +52,10 @@ class Evaluated:
 
 
 class Circuit(nn.Module):
-    """A sum-product network over D real variables and a class: ``p(z, c) = p(c) p(z | c)``.
+    """A sum-product network over D variables and a class: ``p(z, c) = p(c) p(z | c)``.
 
-    NaN in the input marks a missing variable, which is integrated out exactly, at no extra cost.
+    Variables are numbers, or categories with the values 0 to M - 1 (see `MixedLeaves`). NaN in the
+    input marks a missing variable, which is integrated out exactly, at no extra cost.
 
     Args:
         leaves: regions of variables.
@@ -348,7 +349,7 @@ class Circuit(nn.Module):
             - ``log_prior [C]``.
 
         Raises:
-            StructureError: if weights may be 0 (``weight_floor=0``).
+            StructureError: if weights may be 0 (``weight_floor=0``), or leaves are categorical.
         """
         return plain.to_plain_arrays(self)
 
@@ -367,8 +368,10 @@ class Circuit(nn.Module):
 
 def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
     """Check that values are finite; not with gradients, where the check would slow every step."""
-    if not torch.is_grad_enabled() and not bool(by_class.amax(1).isfinite().all()):
-        raise StructureError("features are infinite, or too large for the circuit: scale them")
+    if not torch.is_grad_enabled():
+        largest = by_class.amax(1)
+        if not bool(largest.isfinite().all() & common.isfinite().all()):
+            raise StructureError("features are infinite, or too large for the circuit: scale them")
     return by_class, common
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from spinal.circuits.circuit import Circuit
-from spinal.circuits.leaves import NormalLeaves
+from spinal.circuits.mixed_leaves import make_leaves
 from spinal.circuits.products import Pairs, Product
 from spinal.circuits.sums import WEIGHT_FLOOR, stack_layers
 from spinal.errors import StructureError
@@ -40,6 +40,7 @@ class DGCSPN(Circuit):
         weight_spread: see ``spread`` of `Sum`.
         weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
+        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
         seed: of the random initialisation.
     """
 
@@ -60,6 +61,7 @@ class DGCSPN(Circuit):
         weight_spread: float = 1.0,
         weight_floor: float = WEIGHT_FLOOR,
         leaf_dropout: float = 0.0,
+        categories: Sequence[int] = (),
         seed: int = 0,
     ) -> None:
         if not 1 <= strided <= len(sums):
@@ -82,7 +84,7 @@ class DGCSPN(Circuit):
             "sums": list(sums), "strided": strided, "pad": pad, "scale": scale,
             "learn_scale": learn_scale, "min_scale": min_scale, "location_spread": location_spread,
             "weight_spread": weight_spread, "weight_floor": weight_floor,
-            "leaf_dropout": leaf_dropout, "seed": seed,
+            "leaf_dropout": leaf_dropout, "categories": list(categories), "seed": seed,
         }  # fmt: skip
 
         padded = torch.full(cells, -1)
@@ -90,9 +92,9 @@ class DGCSPN(Circuit):
         # The first product, 2 x 2 with stride 2, is part of the leaf regions.
         regions = padded.unflatten(0, (-1, 2)).unflatten(2, (-1, 2)).transpose(1, 2).flatten(2)
         generator = torch.Generator().manual_seed(seed)
-        leaf_layer = NormalLeaves(
-            regions, n_features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
-            location_spread=location_spread, generator=generator,
+        leaf_layer = make_leaves(
+            regions, n_features, leaves, categories, scale=scale, learn_scale=learn_scale,
+            min_scale=min_scale, location_spread=location_spread, generator=generator,
         )  # fmt: skip
         dilated = len(sums) - strided
         products = [

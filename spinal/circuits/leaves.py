@@ -87,7 +87,9 @@ class NormalLeaves(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if scale <= 0 or min_scale <= 0 or (learn_scale and scale <= min_scale):
+        if components < 1:
+            raise StructureError(f"a region needs 1 or more components, not {components}")
+        if not (scale > 0 and min_scale > 0) or (learn_scale and not scale > min_scale):
             raise StructureError(
                 f"leaves need a scale above 0 and, if it is learned, above min_scale: "
                 f"got scale={scale}, min_scale={min_scale}"
@@ -129,13 +131,16 @@ class NormalLeaves(nn.Module):
         Raises:
             StructureError: if a region names a variable twice, or one that does not exist.
         """
-        if self._owner.numel() and int(self._owner.max()) >= self.n_features:
+        return self._scopes(self._slots, self._owner)
+
+    def _scopes(self, slots: Tensor, owner: Tensor) -> Tensor:
+        if owner.numel() and int(owner.max()) >= self.n_features:
             raise StructureError(
-                f"a region names variable {int(self._owner.max())} of only {self.n_features}"
+                f"a region names variable {int(owner.max())} of only {self.n_features}"
             )
         counts = torch.zeros(self.variables.size(0) * self.variables.size(1), self.n_features)
-        region = self._slots // self.variables.size(2)
-        counts.index_put_((region, self._owner), torch.ones(len(region)), accumulate=True)
+        region = slots // self.variables.size(2)
+        counts.index_put_((region, owner), torch.ones(len(region)), accumulate=True)
         if (counts > 1).any():
             raise StructureError("not decomposable: a region holds the same variable twice")
         return (counts > 0).view(*self.cells, self.n_features)
@@ -209,16 +214,13 @@ class NormalLeaves(nn.Module):
         this divides all classes by the same factor. Without it, the effect of a drop that is common
         to all classes would look like uncertainty between them.
         """
-        u = ((z - self.shift) / self.stretch).double()[:, self._owner].T.unsqueeze(-1)
-        mean, scale = self.location[:, None].double(), self.scale()[:, None].double()
-        leaf = torch.distributions.Normal(mean, scale, validate_args=False).log_prob(u)
-        leaf = torch.where(u.isnan(), 0, leaf)
-        of_variable = self._owner == torch.arange(self.n_features, device=z.device)[:, None]
+        leaf, slots, owner = self._leaf_values(z)
+        of_variable = owner == torch.arange(self.n_features, device=z.device)[:, None]
         typical = torch.stack([leaf[mine].logsumexp((0, 2)) for mine in of_variable])
         typical = typical - (of_variable.sum(1) * self.components).double().log()[:, None]
-        leaf = leaf - typical[self._owner, :, None]
+        leaf = leaf - typical[owner, :, None]
         log_dropped = torch.full_like(leaf, math.log(dropout) if dropout else -math.inf)
-        region = self._slots // self.variables.size(2)
+        region = slots // self.variables.size(2)
         total = leaf.new_zeros(self.cells[0] * self.cells[1], *leaf.shape[1:])
         first, second = (
             total.index_add(
@@ -227,6 +229,16 @@ class NormalLeaves(nn.Module):
             for log_leaf in (leaf, 2 * leaf)
         )
         return first.unflatten(0, self.cells), second.unflatten(0, self.cells)
+
+    def _leaf_values(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-densities of every leaf, ``[slots, N, K]`` float64, their slots and variables.
+
+        Densities are in standardised units; 0 where a variable is missing.
+        """
+        u = ((z - self.shift) / self.stretch).double()[:, self._owner].T.unsqueeze(-1)
+        mean, scale = self.location[:, None].double(), self.scale()[:, None].double()
+        leaf = torch.distributions.Normal(mean, scale, validate_args=False).log_prob(u)
+        return torch.where(u.isnan(), 0, leaf), self._slots, self._owner
 
     def fill(self, z: Tensor, component: Tensor, noise: Tensor | None = None) -> Tensor:
         """Fill missing entries of ``z`` from the chosen component of each region.
@@ -251,13 +263,14 @@ class NormalLeaves(nn.Module):
         """``x [N, D]`` by region, ``[A B, N, V]``."""
         return self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
 
-    def _by_region(self, values: Tensor, dim: int) -> Tensor:
+    def _by_region(self, values: Tensor, dim: int, slots: Tensor | None = None) -> Tensor:
         """Turn dimension ``dim`` from slots into ``A B, V``, padded with 0."""
         a, b, width = self.variables.shape
-        if len(self._slots) < a * b * width:
+        slots = self._slots if slots is None else slots
+        if len(slots) < a * b * width:
             shape = list(values.shape)
             shape[dim] = a * b * width
-            values = values.new_zeros(shape).index_copy(dim, self._slots, values)
+            values = values.new_zeros(shape).index_copy(dim, slots, values)
         return values.unflatten(dim, (a * b, width))
 
     @torch.no_grad()
@@ -306,17 +319,23 @@ class NormalLeaves(nn.Module):
                 vary more also matter more. Otherwise each variable has its own.
             min_stretch: lower bound of a standard deviation, as a fraction of the median one, so
                 that a nearly constant variable (a dead ReLU unit) is not magnified.
+
+        Raises:
+            StructureError: if features are infinite, or too large to be squared.
         """
         seen = ~z.isnan()
         share = seen.to(z.dtype) if weights is None else seen * weights[:, None]
         share = share / share.sum(0).clamp_min(torch.finfo(z.dtype).tiny)
         mean = (torch.where(seen, z, 0) * share).sum(0)
         deviation = (torch.where(seen, z - mean, 0).square() * share).sum(0).sqrt()
+        if not bool(deviation.isfinite().all()):
+            raise StructureError("features are infinite, or too large to be squared: scale them")
         typical = deviation[deviation > 0]
         floor = min_stretch * typical.median() if len(typical) else deviation.new_tensor(1.0)
         self.shift.copy_(mean)
         if common:
-            deviation = deviation.square().mean().sqrt().expand_as(deviation)
+            of_leaves = deviation[self._slots_of > 0]
+            deviation = of_leaves.square().mean().sqrt().expand_as(deviation)
         self.stretch.copy_(deviation.clamp_min(floor))
 
     @torch.no_grad()

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from spinal.circuits.mixed_leaves import MixedLeaves
 from spinal.errors import StructureError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def to_plain_arrays(circuit: Circuit) -> dict[str, Tensor]:
     """See `Circuit.to_plain_arrays`."""
     if circuit.exact_logs:
         raise StructureError("a circuit without a floor under its weights cannot be exported")
+    if isinstance(circuit.leaves, MixedLeaves):
+        raise StructureError("a circuit with categorical leaves cannot be exported")
     leaves, theta = circuit.leaves, circuit.evaluate()
     linear, constant, *square = theta.natural.eta
     variables = leaves.variables.view(len(linear), leaves.variables.size(2))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from spinal.circuits.circuit import Circuit
-from spinal.circuits.leaves import NormalLeaves
+from spinal.circuits.mixed_leaves import make_leaves
 from spinal.circuits.products import Pairs, Product
 from spinal.circuits.sums import WEIGHT_FLOOR, stack_layers
 from spinal.errors import StructureError
@@ -35,6 +36,7 @@ class RandomSPN(Circuit):
         weight_spread: see ``spread`` of `Sum`.
         weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
+        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
         seed: of the splits and of the random initialisation.
     """
 
@@ -54,6 +56,7 @@ class RandomSPN(Circuit):
         weight_spread: float = 1.0,
         weight_floor: float = WEIGHT_FLOOR,
         leaf_dropout: float = 0.0,
+        categories: Sequence[int] = (),
         seed: int = 0,
     ) -> None:
         deepest = n_features.bit_length() - 1
@@ -69,14 +72,14 @@ class RandomSPN(Circuit):
             "leaves": leaves, "sums": sums, "scale": scale, "learn_scale": learn_scale,
             "min_scale": min_scale, "location_spread": location_spread,
             "weight_spread": weight_spread, "weight_floor": weight_floor,
-            "leaf_dropout": leaf_dropout, "seed": seed,
+            "leaf_dropout": leaf_dropout, "categories": list(categories), "seed": seed,
         }  # fmt: skip
         generator = torch.Generator().manual_seed(seed)
         shuffled = [torch.randperm(n_features, generator=generator) for _ in range(repetitions)]
         regions = torch.stack([_cut(order, 2**depth) for order in shuffled])
-        leaf_layer = NormalLeaves(
-            regions, n_features, leaves, scale=scale, learn_scale=learn_scale, min_scale=min_scale,
-            location_spread=location_spread, generator=generator,
+        leaf_layer = make_leaves(
+            regions, n_features, leaves, categories, scale=scale, learn_scale=learn_scale,
+            min_scale=min_scale, location_spread=location_spread, generator=generator,
         )  # fmt: skip
         products = [Product(), *(Product(columns=Pairs("valid")) for _ in range(depth))]
         layers = stack_layers(

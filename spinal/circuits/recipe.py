@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -70,7 +70,8 @@ class Recipe:
                 raise SpinalError(
                     f"{name} is one of {', '.join(choices)}, not {getattr(self, name)!r}"
                 )
-        if self.leaves < 1 or self.repetitions < 1 or not all(n >= 1 for n in self.sums):
+        sizes = (self.leaves, self.repetitions, *self.sums)
+        if not self.sums or not all(n >= 1 for n in sizes):
             raise SpinalError(
                 f"leaves, sums and repetitions must be 1 or more: got leaves={self.leaves}, "
                 f"sums={self.sums}, repetitions={self.repetitions}"
@@ -79,13 +80,28 @@ class Recipe:
             raise SpinalError(f"leaf_dropout must be from 0 to below 1, not {self.leaf_dropout}")
 
     def build(
-        self, n_features: int, n_classes: int, *, grid: tuple[int, int] | None = None, seed: int = 0
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        grid: tuple[int, int] | None = None,
+        categories: Sequence[int] = (),
+        seed: int = 0,
     ) -> Circuit:
-        """A randomly initialised circuit; on ``grid``, if it is given and the structure has one."""
+        """A randomly initialised circuit.
+
+        Args:
+            n_features: D, the number of variables.
+            n_classes: C, the number of classes.
+            grid: on which the features lie, if the structure has one.
+            categories: see ``sizes`` of `MixedLeaves`; none, if empty.
+            seed: of the random initialisation.
+        """
         shared: dict[str, Any] = {
             "leaves": self.leaves, "scale": self.scale, "learn_scale": self.learn_scale,
             "min_scale": self.min_scale, "location_spread": self.location_spread,
-            "weight_spread": self.weight_spread, "leaf_dropout": self.leaf_dropout, "seed": seed,
+            "weight_spread": self.weight_spread, "leaf_dropout": self.leaf_dropout,
+            "categories": categories, "seed": seed,
         }  # fmt: skip
         structure = self.structure
         if structure == "auto":
@@ -127,6 +143,7 @@ def train_circuit(
     *,
     grid: tuple[int, int] | None = None,
     weights: Tensor | None = None,
+    categories: Sequence[int] = (),
     validation: tuple[Tensor, Tensor] | None = None,
     seed: int = 0,
     dtype: torch.dtype = torch.float32,
@@ -141,13 +158,15 @@ def train_circuit(
         recipe: all settings; by default, ``Recipe()``.
         grid: (H, W) of the features, for a `DGCSPN`.
         weights: weight of each point, ``[N]``.
+        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
         validation: features and classes for early stopping, see `fit`.
         seed: of the initialisation, the batches and the dropped variables.
         dtype: of the parameters.
         on_step: called with the step, the number of steps and the loss.
     """
     recipe = recipe or Recipe()
-    circuit = recipe.build(z.size(1), n_classes, grid=grid, seed=seed).to(z.device, dtype)
+    circuit = recipe.build(z.size(1), n_classes, grid=grid, categories=categories, seed=seed)
+    circuit.to(z.device, dtype)
     weights = torch.ones_like(z[:, 0]) if weights is None else weights
     counts = torch.zeros(n_classes, dtype=weights.dtype, device=z.device).index_add(0, y, weights)
     weights = weights * counts[y] ** -recipe.balance
@@ -158,7 +177,7 @@ def train_circuit(
         generator = torch.Generator().manual_seed(seed)
         circuit.start_from_classes(z, y, weights, generator=generator)
     prior = torch.zeros_like(counts).index_add(0, y, weights)
-    circuit.set_prior((prior / prior.sum()).clamp_min(1 / (len(z) + n_classes)))
+    circuit.set_prior(torch.where(counts > 0, prior / prior.sum(), 1 / (len(z) + n_classes)))
     fit(
         circuit,
         z,

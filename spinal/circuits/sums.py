@@ -51,6 +51,8 @@ class Sum(nn.Module):
         super().__init__()
         if not 0 <= floor < 1:
             raise StructureError(f"weight_floor must be in [0, 1), not {floor}")
+        if inputs < 1 or outputs < 1:
+            raise StructureError(f"a sum layer needs channels: got {inputs} below, {outputs} above")
         self.cells, self.inputs, self.outputs = cells, inputs, outputs
         self.over_cells, self.floor = over_cells, floor
         self._scaled_floor = floor / self.fan_in / (1 - floor)

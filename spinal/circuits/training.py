@@ -79,7 +79,7 @@ class FitSettings:
         if not 0 <= self.leaf_dropout < 1:
             raise SpinalError(f"leaf_dropout must be from 0 to below 1, not {self.leaf_dropout}")
         counts = (self.steps, self.epochs, self.batch_size, self.patience, self.check_every)
-        if self.learning_rate <= 0 or any(n is not None and n < 1 for n in counts):
+        if not self.learning_rate > 0 or any(n is not None and n < 1 for n in counts):
             raise SpinalError(
                 "learning_rate, steps, epochs, batch_size, patience and check_every must be "
                 "positive"

@@ -53,6 +53,21 @@ def check_prior(prior: str | Sequence[float]) -> None:
         raise SpinalError(f"a prior has a positive number for every class, not {list(prior)}")
 
 
+def check_class_weight(weight: str | Sequence[float] | None) -> None:
+    """Refuse what is no weight of classes.
+
+    Raises:
+        SpinalError: for a name other than ``balanced``, or numbers that are not positive.
+    """
+    if isinstance(weight, str):
+        if weight != "balanced":
+            raise SpinalError(f"class_weight is 'balanced', numbers, or None, not {weight!r}")
+    elif weight is not None and not (
+        len(weight) and all(math.isfinite(w) and w > 0 for w in weight)
+    ):
+        raise SpinalError(f"class_weight has a positive number for every class, not {list(weight)}")
+
+
 def add_one(counts: Tensor) -> Tensor:
     """Frequencies with add-one smoothing, ``[C]`` from counts ``[C]``, float64."""
     smoothed = counts.double() + 1
@@ -94,6 +109,26 @@ def given_frequencies(prior: Sequence[float], n_classes: int) -> Tensor:
         raise SpinalError(f"a prior of {len(prior)} numbers, but {n_classes} classes")
     numbers = torch.tensor(list(prior), dtype=torch.float64)
     return numbers / numbers.sum()
+
+
+def weighted_frequencies(frequencies: Tensor, weight: str | Sequence[float] | None) -> Tensor:
+    """Class frequencies ``[C]`` if a point of class c counts ``weight[c]`` times.
+
+    Args:
+        frequencies: if every point counts once, ``[C]``.
+        weight: a number for each class; ``balanced``: 1 / frequencies; None: 1.
+
+    Raises:
+        SpinalError: if there are not as many weights as classes.
+    """
+    if weight is None:
+        return frequencies
+    if isinstance(weight, str):  # balanced
+        return torch.full_like(frequencies, 1 / len(frequencies))
+    if len(weight) != len(frequencies):
+        raise SpinalError(f"class_weight has {len(weight)} numbers for {len(frequencies)} classes")
+    weighted = frequencies * torch.tensor(list(weight)).to(frequencies)
+    return weighted / weighted.sum()
 
 
 def shift_prior(log_probs: Tensor, before: Tensor, after: Tensor) -> Tensor:

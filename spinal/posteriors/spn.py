@@ -18,7 +18,12 @@ from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.parts import stratified_folds
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
-from spinal.classifiers.priors import check_prior, given_frequencies
+from spinal.classifiers.priors import (
+    check_class_weight,
+    check_prior,
+    given_frequencies,
+    weighted_frequencies,
+)
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
@@ -73,6 +78,11 @@ class SPN(Posterior):
         prior: class frequencies to predict under: of the ``labels`` (as far as their counts tell
             them apart from equal ones), of the ``pool`` (by its predictions), ``uniform``, or a
             number for each class. For a circuit in closed form.
+        class_weight: how many times a point of each class counts, as in scikit-learn: a number for
+            each class, or ``balanced`` for the inverse of its frequency. Predictions are made under
+            the frequencies of ``prior`` times these weights, normalised: the odds of classes i and
+            j are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
+            For a circuit in closed form.
         shares: after `fit`, the weight of each classifier in predictions.
         learned_from: after `fit`, whether the circuit learnt from the ``labels`` alone, or from the
             ``pool`` as well.
@@ -85,6 +95,7 @@ class SPN(Posterior):
     masks: int = 20
     dropout: float | None = None
     prior: str | tuple[float, ...] = "labels"
+    class_weight: str | tuple[float, ...] | None = None
     shares: dict[str, float] = field(default_factory=dict, init=False)
     learned_from: LearnFrom = field(default="labels", init=False)
     circuit: Circuit | None = field(default=None, init=False, repr=False)
@@ -98,6 +109,7 @@ class SPN(Posterior):
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
         check_prior(self.prior)
+        check_class_weight(self.class_weight)
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         self._last = None
@@ -129,7 +141,8 @@ class SPN(Posterior):
             parts, held_head = _held_out_networks(labelled, labels, context)
             z = labelled.features.cpu()
             blend = fit_on_network(z, labels, n_classes, parts, held_head)
-        self.blend = blend.with_prior(self._frequencies(blend, labels, context))
+        frequencies = self._frequencies(blend, labels, context)
+        self.blend = blend.with_prior(weighted_frequencies(frequencies, self.class_weight))
         self.circuit = self.blend.gaussian.circuit
 
     def _pool_points(self, labelled: View, context: FitContext) -> PoolPoints | None:

@@ -98,6 +98,7 @@ def test_missing_features_are_no_obstacle() -> None:
         {"structure": "x"},
         {"leaves": 0},
         {"sums": (16, 0)},
+        {"sums": ()},
         {"leaf_dropout": -1},
         {"leaf_dropout": 1.0},
     ],
@@ -108,7 +109,14 @@ def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"leaf_dropout": 1.5}, {"steps": 0}, {"batch_size": 0}, {"learning_rate": 0.0}]
+    "wrong",
+    [
+        {"leaf_dropout": 1.5},
+        {"steps": 0},
+        {"batch_size": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": float("nan")},
+    ],
 )
 def test_fits_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SpinalError, match=next(iter(wrong))):

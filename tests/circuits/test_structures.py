@@ -83,6 +83,15 @@ def test_impossible_random_structures_are_refused(arguments: dict[str, int]) -> 
         RandomSPN(10, 2, **arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"leaves": 0}, "components"), ({"sums": 0}, "channels"), ({"scale": float("nan")}, "scale")],
+)
+def test_layers_without_nodes_are_refused(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(StructureError, match=message):
+        RandomSPN(8, 2, **arguments)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("features", [1, 2, 3, 7, 64, 100])
 def test_random_structures_use_every_variable_once_in_a_repetition(features: int) -> None:
     spn = RandomSPN(features, 2, repetitions=3)

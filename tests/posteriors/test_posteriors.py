@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from spinal.circuits import FitSettings, Recipe
 from spinal.data import as_points
@@ -200,6 +201,53 @@ def test_a_given_prior_is_predicted_under() -> None:
         spn.fit(part, y[few], FitContext(3, training=TRAINING))
         means.append(float(spn.predict(view).exp().mean(0)[2]))
     assert 0 < means[0] < means[1] < means[2]
+
+
+def log_odds(spn: SPN, view: View) -> torch.Tensor:
+    log_probs = spn.predict_part(view, "spn").double()
+    return log_probs[:, 1:] - log_probs[:, :1]
+
+
+def test_class_weights_multiply_the_odds() -> None:
+    """As weights of points do in logistic regression: without features, its odds are w n."""
+    view, y = make_view()
+    weights = (1.0, 4.0, 0.5)
+    plain, weighted = SPN(prior=(0.2, 0.3, 0.5)), SPN(prior=(0.2, 0.3, 0.5), class_weight=weights)
+    for spn in (plain, weighted):
+        spn.fit(view, y, FitContext(3, training=TRAINING))
+    counts = np.array([20, 30, 50])
+    peer = LogisticRegression(C=1e6, class_weight=dict(enumerate(weights)), tol=1e-10)
+    peer.fit(np.zeros((100, 1)), np.repeat(range(3), counts))
+    of_weights = np.diff(peer.intercept_) - np.diff(np.log(counts))
+    shift = (log_odds(weighted, view) - log_odds(plain, view)).numpy()
+    np.testing.assert_allclose(shift, np.cumsum(of_weights)[None].repeat(len(y), 0), atol=1e-4)
+
+
+def test_balanced_classes_are_equally_frequent() -> None:
+    view, y = make_view()
+    few = torch.arange(len(y)) % 3 != 2
+    part = View(view.network, view.points, view.indices[few.numpy()], view.features[few])
+    balanced, uniform = SPN(class_weight="balanced"), SPN(prior="uniform")
+    for spn in (balanced, uniform):
+        spn.fit(part, y[few], FitContext(3, training=TRAINING))
+    torch.testing.assert_close(balanced.predict(view), uniform.predict(view))
+
+
+@pytest.mark.parametrize("weight", ["x", (1.0, 0.0, 1.0), ()])
+def test_class_weights_that_are_none_are_refused(weight: object) -> None:
+    with pytest.raises(SpinalError, match="class_weight"):
+        SPN(class_weight=weight)  # type: ignore[arg-type]
+
+
+def test_class_weights_of_other_classes_are_refused() -> None:
+    with pytest.raises(SpinalError, match="2 numbers for 3 classes"):
+        fit(SPN(class_weight=(1.0, 2.0)))
+
+
+@pytest.mark.parametrize("wrong", [{"masks": 0}, {"dropout": 2.0}, {"dropout": -1.0}])
+def test_settings_of_samples_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SpinalError, match=next(iter(wrong))):
+        SPN(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("prior", ["x", (0.5, -0.5), ()])
