@@ -13,13 +13,14 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from spinal.commands.label import label
+from spinal.errors import SpinalError
 from spinal.label.store.project import Project
-from spinal.label.web.security import MAX_BODY, is_loopback, keep_token
+from spinal.label.web.security import MAX_BODY, Rules, is_loopback, keep_token
 from tests.label.conftest import Connect
 from tests.label.files import png_that_claims
 
 ASK = {"client": "c", "person": "ada", "n": 1}
-TOKEN = "a-token-that-nobody-guesses"
+TOKEN = "a-token-that-nobody-ever-guesses"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,23 @@ def test_tokens_are_random_kept_and_private(tmp_path: Path) -> None:
     assert len(first) == 32
     assert keep_token(tmp_path / "a") == first
     assert os.stat(tmp_path / "a").st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"half-a-token", b"\0" * 32])
+def test_a_token_file_without_a_whole_token_is_replaced(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    file.chmod(0o644)
+    token = keep_token(file)
+    assert len(token) == 32
+    assert file.read_text() == token
+    assert os.stat(file).st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("token", [None, "", "short"])
+def test_without_a_whole_token_only_this_machine_is_served(token: str | None) -> None:
+    with pytest.raises(SpinalError, match="token"):
+        Rules("0.0.0.0", 8421, token)
 
 
 def test_only_this_machine_is_served_by_default() -> None:
