@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,10 +49,8 @@ class Supervisor:
         """Tell the worker to look for new answers."""
         worker = self._worker
         if worker is not None and worker.stdin is not None:
-            try:
+            with suppress(OSError, ValueError):  # it has just ended, and will be started again
                 worker.stdin.write(b"\n")
-            except (OSError, ValueError):
-                pass  # it has just ended, and will be started again
 
     def stop(self, patience: float = 5.0) -> None:
         """End the worker; kill it if it does not end within ``patience`` seconds."""
@@ -67,7 +66,7 @@ class Supervisor:
             self._thread.join(patience)
 
     def _supervise(self) -> None:
-        """Run the worker again and again. Nothing that happens to it, or to its folder, ends this."""
+        """Run the worker again and again, whatever happens to it or to its folder."""
         while not self._stopping.is_set():
             try:
                 why = self._last_words(self._run_once())

@@ -29,6 +29,7 @@ from spinal.encoders.vectors import StoredVectors
 from spinal.errors import SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.guarded import guard
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 
@@ -57,7 +58,9 @@ class Worker:
         self.settings = project.settings
         self._root = project.folder.resolve()
         self.encoder = load_encoder(self.settings.encoder)
-        self.cache = FeatureCache(project.features_folder, self.encoder, threads=1)
+        self.cache = FeatureCache(
+            project.features_folder, guard(self.encoder, project.previews.decoders), threads=1
+        )
         name, whole, size = parse_network(self.settings.network)
         self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
         if self._fine_tuned is not None:
@@ -67,8 +70,9 @@ class Worker:
         self.pictures: FeatureCache | None = None  # small copies, if a network is trained on them
         if self._raw is not None:
             self.pictures = FeatureCache(
-                project.features_folder, self._raw, dtype=np.uint8, threads=1
-            )
+                project.features_folder, guard(self._raw, project.previews.decoders),
+                dtype=np.uint8, threads=1,
+            )  # fmt: skip
         self.woken = threading.Event()
         self._places: dict[int, int] = {}  # number of an image -> row of its features
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
@@ -156,7 +160,8 @@ class Worker:
         )
         if self.pictures is not None:
             skipped += self.pictures.compute(paths, should_stop=self._fit_is_due)
-        self.store.set_problems([(paths[file.path], file.reason) for file in skipped])
+        for file in skipped:
+            self.project.refuse(paths[file.path], file.reason)
         self._note_features(chunk)
         refused |= {paths[file.path] for file in skipped}
         left = [

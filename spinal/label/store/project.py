@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from spinal.label.store.networks import (
     parse_network,
     warn_of_few_labels,
 )
-from spinal.label.store.pictures import locate
-from spinal.label.store.pictures import problem as find_problem
+from spinal.label.store.pictures import inspect, locate
+from spinal.label.store.previews import Previews
 from spinal.label.store.store import Store
 from spinal.settings import from_mapping, to_mapping
 
@@ -103,11 +104,13 @@ class Project:
         folder: where the images are.
         settings: the settings of the project.
         store: the labels.
+        previews: small copies of the images.
     """
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self.settings = home, folder, settings
         self.store = Store(home / "labels.sqlite", holdout=settings.holdout, seed=settings.seed)
+        self.previews = Previews(home / "previews")
 
     @property
     def features_folder(self) -> Path:
@@ -150,11 +153,20 @@ class Project:
 
     def check(self, names: list[str]) -> None:
         """Record which of these images can be shown and which cannot."""
-        self.store.set_problems([(name, find_problem(self.folder, name)) for name in names])
+        self.store.set_problems(
+            [(name, self.previews.problem(self.folder, name)) for name in names]
+        )
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Record that an image cannot be decoded; it is not tried again until the file changes."""
+        with suppress(DataError):  # gone by now
+            self.previews.refuse(inspect(self.folder, name), reason)
+        self.store.set_problems([(name, reason)])
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and end the processes that decode images."""
         self.store.close()
+        self.previews.close()
 
 
 def find_images(folder: Path) -> Iterator[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import getpass
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -21,18 +23,22 @@ from starlette.routing import Route
 from spinal.errors import DataError, LabelError, SpinalError
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.store.pictures import Picture, inspect
+from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
 from spinal.label.store.store import Answer
 from spinal.label.web.keys import class_keys
-from spinal.label.web.pictures import show, shrink
 from spinal.label.web.security import Guard, RefusedError, Rules
 from spinal.label.web.views import Views
 
-THUMBNAIL = 240
+#: Images that are decoded at a time; further ones wait.
+DECODED = 2
 #: Questions that a client may hold, and tiles that it may see, at a time.
 MOST_QUESTIONS, MOST_TILES = 20, 200
+#: Smaller files are sent to the browser unchanged; of larger ones, a copy.
+PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
+_IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 _STATIC = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -54,6 +60,7 @@ class Server:
         self.project, self.store, self.rules = project, project.store, rules
         self.supervisor = supervisor
         self.views = Views(project)
+        self._decoding = CapacityLimiter(DECODED)
         self._page = {
             file.name: file.read_bytes()
             for file in files("spinal.label.web").joinpath("page").iterdir()
@@ -100,24 +107,43 @@ class Server:
 
     # Images
 
-    def image(self, request: Request) -> Response:
-        """An image, as large as it is shown."""
-        return self._show(request.path_params["number"], show)
+    async def image(self, request: Request) -> Response:
+        """An image, as large as it is shown: the file itself if it is small, otherwise a copy."""
+        return await self._show(request, SHOWN, _is_small)
 
-    def thumb(self, request: Request) -> Response:
+    async def thumb(self, request: Request) -> Response:
         """A small copy of an image."""
-        return self._show(request.path_params["number"], _thumbnail)
+        return await self._show(request, THUMBNAIL, lambda _: False)
 
-    def _show(self, number: int, how: Callable[[Picture], tuple[bytes, str]]) -> Response:
-        name = self.store.image(number)["path"]
+    async def _show(
+        self, request: Request, side: int, is_sent_itself: Callable[[Picture], bool]
+    ) -> Response:
+        previews = self.project.previews
+        row = await run_in_threadpool(self.store.image, request.path_params["number"])
+
+        def find() -> tuple[bytes, str] | Picture:
+            picture = inspect(self.project.folder, row["path"])
+            if is_sent_itself(picture):
+                return previews.original(picture), _IMAGES[picture.format]
+            copy = previews.find(picture, side)
+            return picture if copy is None else (copy, "image/jpeg")
+
         try:
-            content, kind = how(inspect(self.project.folder, name))
+            ready = await run_in_threadpool(find)
+            if isinstance(ready, Picture):
+                # Those that must be decoded wait here, and keep no thread from other requests.
+                make = partial(previews.make, ready, side)
+                ready = await to_thread.run_sync(make, limiter=self._decoding), "image/jpeg"
         except (DataError, OSError) as error:
-            # It is not asked again, and listed with the reason.
-            self.store.set_problems([(name, str(error))])
-            self.store.questions.release(number)
+            await run_in_threadpool(self._skip, row, str(error))
             raise RefusedError(404, f"cannot be shown: {error}") from error
+        content, kind = ready
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
+
+    def _skip(self, image: sqlite3.Row, reason: str) -> None:
+        """Ask an image no more, and list it with the reason."""
+        self.store.set_problems([(image["path"], reason)])
+        self.store.questions.release(image["id"])
 
     # Questions and answers
 
@@ -282,10 +308,5 @@ def _range(request: Request) -> tuple[int, int]:
     return int(values[0]), min(int(values[1]) or 60, MOST_TILES)
 
 
-def _thumbnail(picture: Picture) -> tuple[bytes, str]:
-    return _small_copy(picture, picture.path.stat().st_mtime_ns), "image/jpeg"
-
-
-@lru_cache(maxsize=1024)
-def _small_copy(picture: Picture, _modified: int) -> bytes:
-    return shrink(picture, THUMBNAIL)
+def _is_small(picture: Picture) -> bool:
+    return picture.n_bytes <= PLAIN_BYTES and picture.width * picture.height <= PLAIN_PIXELS

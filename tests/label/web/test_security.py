@@ -224,7 +224,7 @@ def test_images_that_are_too_large_or_lie_are_refused_undecoded(
     def decoded(*_: object) -> None:
         raise AssertionError("it was decoded")
 
-    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded)
+    monkeypatch.setattr("spinal.label.store.decoding.Decoders.to_jpeg", decoded)
     assert client.get(f"/{route}/1").status_code == 404
     assert [row["path"] for row in project.store.problems()] == ["image-0000.png"]
 
