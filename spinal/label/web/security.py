@@ -116,7 +116,7 @@ class Rules:
     def _check_site(self, request: Request) -> None:
         headers = request.headers
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+        if origin is not None and _netloc(origin) != headers["host"]:
             raise RefusedError(403, "a page of another site may not do this")
         opened = (
             request.method == "GET"
@@ -202,6 +202,14 @@ def keep_token(file: Path) -> str:
         partial.touch(mode=0o600)
         partial.write_text(token)
     return token
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an address; None if it is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 @cache
