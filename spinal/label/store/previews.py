@@ -62,9 +62,9 @@ class Previews:
         Raises:
             DataError: if the file cannot be decoded.
         """
-        if reason := self.refusal(picture):
+        if reason := self.refusal(picture):  # tried while this call waited
             raise DataError(reason)
-        if copy := self.find(picture, side):  # made while this call waited
+        if copy := self.find(picture, side):
             return copy
         content = picture.read()
         with self._refusing(picture):

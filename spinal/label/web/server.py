@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
 import sqlite3
@@ -16,12 +17,13 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spinal.errors import DataError, LabelError, SpinalError
 from spinal.label.learning.supervisor import Supervisor
+from spinal.label.store.database import StoreError
 from spinal.label.store.pictures import Picture, inspect
 from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
@@ -32,6 +34,8 @@ from spinal.label.web.keys import class_keys
 from spinal.label.web.security import Guard, RefusedError, Rules
 from spinal.label.web.views import Views
 
+#: Within which the body of a request has to arrive.
+BODY_SECONDS = 10.0
 #: Images that are decoded at a time; further ones wait.
 DECODED = 2
 #: Questions that a client may hold, and tiles that it may see, at a time.
@@ -123,6 +127,8 @@ class Server:
 
         def find() -> tuple[bytes, str] | Picture:
             picture = inspect(self.project.folder, row["path"])
+            if reason := previews.refusal(picture):
+                raise DataError(reason)
             if is_sent_itself(picture):
                 return previews.original(picture), _IMAGES[picture.format]
             copy = previews.find(picture, side)
@@ -152,8 +158,11 @@ class Server:
         return self._questions(body)
 
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Record answers, which are on disk before the reply, and return more questions."""
-        answers = body.get("answers")
+        """Record answers, which are on disk before the reply, and return more questions.
+
+        What can be refused is refused before they are stored.
+        """
+        answers, _ = body.get("answers"), _number_of_questions(body)
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} answers")
         person = _text(body, "person")
@@ -167,17 +176,16 @@ class Server:
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} tokens")
         person, client = _text(body, "person"), _text(body, "client")
-        for token in tokens:
-            answer = self.store.undo(_text({"token": token}, "token"), person)
+        _number_of_questions(body)
+        for token in [_text({"token": token}, "token") for token in tokens]:
+            answer = self.store.undo(token, person)
             if answer["reason"] in QUESTIONS:
                 self.store.questions.ask_again(client, answer)
         self._wake()
         return self._questions(body)
 
     def _questions(self, body: dict[str, Any]) -> dict[str, Any]:
-        person, n = _text(body, "person"), body.get("n", 0)
-        if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
-            raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
+        person, n = _text(body, "person"), _number_of_questions(body)
         asked = self.store.questions.ask(_text(body, "client"), person, n) if n else []
         last = self.store.last_answer(person)
         return {
@@ -256,9 +264,13 @@ def _posted(
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = json.loads(await request.body())
-        except ValueError:
+            body = json.loads(await asyncio.wait_for(request.body(), BODY_SECONDS))
+        except (ValueError, RecursionError):
             body = None
+        except asyncio.TimeoutError:
+            raise RefusedError(408, f"did not arrive within {BODY_SECONDS:g} s") from None
+        except ClientDisconnect:
+            return Response(status_code=400)  # which nobody reads
         if not isinstance(body, dict):
             raise RefusedError(400, "send a JSON object")
         return JSONResponse(await run_in_threadpool(handle, body))
@@ -276,9 +288,10 @@ def _user() -> str:
 
 def _explain(_: Request, error: Exception) -> Response:
     """Errors of ours, as JSON."""
-    return JSONResponse(
-        {"error": str(error)}, error.status if isinstance(error, RefusedError) else 400
-    )
+    status = 503 if isinstance(error, StoreError) else 400
+    if isinstance(error, RefusedError):
+        status = error.status
+    return JSONResponse({"error": str(error)}, status)
 
 
 def _answer(body: Any) -> Answer:
@@ -299,6 +312,14 @@ def _text(body: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100 or not value.isprintable():
         raise LabelError(f"{name}: give a text of 1 to 100 characters")
     return value.strip()
+
+
+def _number_of_questions(body: dict[str, Any]) -> int:
+    n = body.get("n", 0)
+    if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
+        raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
+    _text(body, "client")
+    return n
 
 
 def _range(request: Request) -> tuple[int, int]:

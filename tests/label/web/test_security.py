@@ -51,7 +51,16 @@ def test_two_host_headers_are_refused(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1:8421.evil.example"],
+    [
+        "http://evil.example",
+        "null",
+        "http://[",
+        "http://[::1",
+        "//",
+        "",
+        "http://127.0.0.1:9999",
+        "http://127.0.0.1:8421.evil.example",
+    ],
 )
 def test_posts_of_other_sites_are_refused(
     client: TestClient, project: Project, origin: str
@@ -266,6 +275,5 @@ def test_nothing_is_unpickled(project: Project, client: TestClient) -> None:
     with project.beliefs_file.open("wb") as file:
         np.savez(file, round=1, images=objects, probs=objects, log_density=objects,
                  checked=objects, checked_probs=objects)  # fmt: skip
-    refused = client.get("/api/outliers")
-    assert refused.status_code == 400
-    assert "allow_pickle=False" in refused.json()["error"]
+    assert client.get("/api/outliers").json()["images"] == []
+    assert not project.beliefs_file.exists()  # until the worker writes it again
