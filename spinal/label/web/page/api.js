@@ -23,13 +23,15 @@ export const person = {
   set: (name) => localStorage.setItem("spinal-person", name.trim()),
 };
 
+/** The server has understood a request, and says why it does not do it. */
 export class Refusal extends Error {}
 
 async function request(path, options) {
   const response = await fetch(path, { ...options, credentials: "same-origin" });
-  const body = await response.json().catch(() => ({ error: response.statusText }));
-  if (!response.ok) throw new Refusal(body.error);
-  return body;
+  const body = await response.json().catch(() => ({}));
+  if (response.ok) return body;
+  if (response.status < 500 && body.error) throw new Refusal(body.error);
+  throw new Error(body.error || `${response.status} ${response.statusText}`);
 }
 
 export const get = (path) => request(path);
@@ -41,7 +43,7 @@ const post = (path, body) =>
     body: JSON.stringify({ client: client(), person: person.get(), ...body }),
   });
 
-/** Post until the server answers. Only what it refuses is given up. */
+/** Post until it is done. Only what the server refuses is given up: a full disk is no refusal. */
 async function insist(path, body) {
   for (;;) {
     try {
@@ -50,7 +52,9 @@ async function insist(path, body) {
       return result;
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      complain("The server does not answer. Your last answer is kept here, and sent as soon as it is back.");
+      complain(error instanceof TypeError // what fetch throws if there is no connection
+        ? "The server does not answer. Your last answer is kept here, and sent as soon as it is back."
+        : `${error.message}. Your last answer is kept here, and sent again until it is saved.`);
       await new Promise((wake) => setTimeout(wake, 700));
     }
   }
