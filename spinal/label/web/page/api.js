@@ -67,17 +67,31 @@ export function complain(text) {
 
 export const next = (n) => insist("/api/next", { n });
 
+const batches = []; // tokens of answers that were given at once, since the page was opened
+
 export async function answer(answers, n = 0) {
   const body = { answers, n, person: person.get() };
   localStorage.setItem(OUTBOX, JSON.stringify(body));
   try {
-    return await insist("/api/answers", body);
+    const reply = await insist("/api/answers", body);
+    batches.push(answers.map((each) => each.token));
+    return reply;
   } finally {
     localStorage.removeItem(OUTBOX);
   }
 }
 
-export const undo = (tokens, n) => insist("/api/undo", { tokens, n });
+/** One of the last answers of this page; undefined if there is none to undo. */
+export const lastAnswer = () => batches.at(-1)?.at(-1);
+
+/** Undo an answer, and all that were given at once with it. */
+export async function undo(token, n = 0) {
+  const at = batches.findLastIndex((batch) => batch.includes(token));
+  const tokens = at < 0 ? [token] : batches[at];
+  const reply = await insist("/api/undo", { tokens, n });
+  if (at >= 0) batches.splice(at, 1);
+  return { ...reply, undone: tokens.length };
+}
 
 /** What was answered and not acknowledged when the page was closed. */
 export async function sendLeftOvers() {

@@ -8,7 +8,7 @@ const AHEAD = 4;
 const pictures = new Map(); // number of an image -> its decoded <img>
 let questions = [];
 let busy = false;
-let last = null; // token of the last answer, which U takes back
+let last = null; // token of the last answer before the page was opened
 let state = null;
 
 export async function start(first) {
@@ -101,11 +101,13 @@ async function answer(label) {
 
 async function undo() {
   if (busy) return;
-  if (!last) return toast("There is nothing to undo.");
+  const token = api.lastAnswer() ?? last;
+  if (!token) return toast("There is nothing to undo.");
   busy = true;
   try {
-    await take(await api.undo([last], AHEAD));
-    toast("Taken back.");
+    const reply = await api.undo(token, AHEAD);
+    await take(reply);
+    toast(reply.undone > 1 ? `${reply.undone} answers taken back.` : "Taken back.");
   } catch (error) {
     api.complain(error.message);
   } finally {
@@ -147,7 +149,7 @@ function drawChoices() {
 
 function drawSide() {
   const question = questions[0];
-  $("undo").disabled = !last;
+  $("undo").disabled = !(api.lastAnswer() ?? last);
   $("why").dataset.reason = question?.reason ?? "";
   $("reason").replaceChildren(...(question ? because(question) : ["There is nothing to ask."]));
   $("belief").replaceChildren(...believed(question));
