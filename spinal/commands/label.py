@@ -68,9 +68,14 @@ def label(
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
-    from spinal.label.store.project import find_home, open_project, repair_project
+    from spinal.data.images import SUFFIXES
+    from spinal.label.store.project import find_home, find_unreadable, open_project, repair_project
     from spinal.label.web.serving import Page
 
+    if features is not None:
+        from spinal.encoders.table import check_name  # waits for torch
+
+        check_name(features)
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if repair:
@@ -85,8 +90,10 @@ def label(
             joined = opened.scan()
             images = opened.store.progress()["images"]
             if not images:
-                raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
+                raise SpinalError(f"{opened.folder}: no images in it ({', '.join(SUFFIXES)})")
             console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
+            for name in find_unreadable(opened.folder):
+                console.print(f"left out: {name}", markup=False)
             _introduce(opened, console)
             with Page(opened, host, port) as page:
                 if simulate is not None:

@@ -20,8 +20,8 @@ from rich.progress import track
 from spinal.data.points import Skipped
 from spinal.errors import DataError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-FORMATS = ("PNG", "JPEG", "WEBP")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # of several frames, the first counts
 MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
@@ -57,8 +57,11 @@ SCALE: dict[str, Callable[[Image.Image, tuple[int, int]], Image.Image]] = {
 def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
     """Convert an image of any mode to 8-bit grey (1 channel) or RGB (3), on a white background."""
     if image.mode.startswith("I"):
-        # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale.
-        image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+        # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale. Cameras and
+        # scanners often use 10, 12 or 14 of the 16 bits.
+        pixels = np.asarray(image).astype(np.int64).clip(0, (1 << 16) - 1)
+        bits = next(n for n in (8, 10, 12, 14, 16) if pixels.max() < 1 << n)
+        image = Image.fromarray((pixels >> (bits - 8)).astype(np.uint8))
     elif image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -177,7 +180,7 @@ class ImageFiles:
     Files that cannot be read get no index. They are listed in ``skipped``.
 
     Args:
-        paths: The files, PNG, JPEG or WebP, in the order of their indices.
+        paths: The files, of one of the `FORMATS`, in the order of their indices.
         size: (H, W) of every image after scaling; one number for squares.
         channels: 3 for RGB, 1 for grey.
         fit: How an image is brought to this shape: "crop" its longer side, "pad" its shorter side
@@ -306,7 +309,7 @@ class ImageFiles:
 def describe(error: Exception) -> str:
     """Why a file cannot be used, in a few words and without its path."""
     if isinstance(error, UnidentifiedImageError):
-        return "not a PNG, JPEG or WebP image"
+        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image"
     if isinstance(error, MemoryError):
         return "takes too much memory to be decoded"
     if isinstance(error, OSError) and error.strerror:

@@ -33,6 +33,14 @@ def is_encoder(name: str) -> bool:
     return _find(parse_name(name)) is not None
 
 
+def check_name(name: str) -> None:
+    """Raise EncoderError if this is not the name of an encoder."""
+    if not is_encoder(name):
+        raise EncoderError(
+            f"no encoder {name!r}: {suggestion(parse_name(name).plain, encoder_names())}"
+        )
+
+
 def is_own_code(name: str) -> bool:
     """Whether loading this encoder runs a Python file that the user names."""
     return _find(parse_name(name)) is own.load
@@ -75,7 +83,8 @@ def load_encoder(
     parsed = replace(parsed, size=size or parsed.size, weights=path, device=device)
     load = _find(parsed)
     if load is None:
-        raise EncoderError(f"no encoder {name!r}: {suggestion(parsed.plain, encoder_names())}")
+        check_name(name)
+    assert load is not None
     return load(parsed)
 
 

@@ -157,8 +157,8 @@ _MEANINGS = {
 
 def _damaged(path: Path, why: str) -> str:
     return (
-        f"{path}: damaged ({why}); end `spinal label`, and start it again with --repair to save "
-        "what can be saved"
+        f"{path}: not a file of labels, or damaged ({why}); end `spinal label`, and start it again "
+        "with --repair to save what can be saved"
     )
 
 

@@ -34,6 +34,8 @@ FORMAT = "spinal.project/1"
 HOME = ".spinal"
 #: Inside the project: the labels, and dated copies of them.
 LABELS, COPIES = "labels.sqlite", "copies"
+#: Endings of images that Pillow does not read by itself.
+_OTHER_IMAGES = (".heic", ".heif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng", ".svg", ".psd")
 #: Keys of the file whose setting has another name.
 _FIELDS = {"features": "encoder"}
 
@@ -237,6 +239,21 @@ def find_images(folder: Path) -> Iterator[str]:
         # Names that are not printable are not valid text, or display misleadingly.
         if name.lower().endswith(SUFFIXES) and name.isprintable():
             yield name
+
+
+def find_unreadable(folder: Path) -> list[str]:
+    """Image files below a folder that are left out, each with the reason; at most ten of a kind."""
+    names = [p.relative_to(folder).as_posix() for p in walk_files(folder, follow_links=False)]
+    odd = [
+        repr(name) for name in names if name.lower().endswith(SUFFIXES) and not name.isprintable()
+    ]
+    other = [name for name in names if name.lower().endswith(_OTHER_IMAGES)]
+    lines = []
+    for those, reason in ((odd, "rename it"), (other, f"convert it ({', '.join(SUFFIXES)})")):
+        lines += [f"{name}: {reason}" for name in those[:10]]
+        if len(those) > 10:
+            lines.append(f"and {len(those) - 10} more: {reason}")
+    return lines
 
 
 def open_project(

@@ -303,7 +303,7 @@ def _answer(body: Any) -> Answer:
     reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement"):
         raise LabelError(f"there is no reason {reason!r}")
-    decides = reason == "disagreement"
+    decides = reason in ("disagreement", "mistake")  # a review, not one more opinion
     return Answer(_text(body, "token"), image, label, reason, decides)
 
 
@@ -330,4 +330,6 @@ def _range(request: Request) -> tuple[int, int]:
 
 
 def _is_small(picture: Picture) -> bool:
+    if picture.format not in _IMAGES or picture.mode.startswith("I"):
+        return False  # browsers do not show it, or show 16-bit grey as black
     return picture.n_bytes <= PLAIN_BYTES and picture.width * picture.height <= PLAIN_PIXELS

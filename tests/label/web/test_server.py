@@ -216,6 +216,13 @@ def test_disagreements_are_listed_and_decided(client: TestClient, project: Proje
     assert project.store.image(5)["label"] == "blue"
 
 
+def test_who_corrects_a_likely_mistake_decides(client: TestClient, project: Project) -> None:
+    answer(client, 5, "red", "t1")
+    answer(client, 5, "blue", "t2", person="bob", reason="mistake")
+    assert project.store.image(5)["label"] == "blue"
+    assert client.get("/api/disagreements").json()["images"] == []
+
+
 def test_bulk_answers_are_all_or_none_and_undone_together(
     client: TestClient, project: Project
 ) -> None:

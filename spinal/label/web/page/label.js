@@ -157,13 +157,15 @@ function drawSide() {
   drawCurve($("curve"), state);
 }
 
-function because({ reason, belief }) {
+function because({ reason, belief, round }) {
+  if (belief && belief.round !== round) belief = null; // of a newer model than the one that asked
   const top = belief && sorted(belief).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
-    uncertain: ["Uncertain", `One of those that the model is least sure of${top ? `: ${top}` : ""}.`],
+    uncertain: ["Uncertain", top ? `One of those that the model is least sure of: ${top}.`
+      : "One of those that an earlier model was least sure of."],
     new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
-      : "Unlike what it has learnt from."],
+      : "Unlike what an earlier model had learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
     holdout: ["Test question", "Drawn at random, and not learnt from by the model that it measures."],
     random: ["By chance", "The model has nothing to ask yet."],
