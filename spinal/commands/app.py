@@ -18,6 +18,7 @@ from spinal.commands import (
     demo,
     demo_spn,
     export,
+    fit,
     full_mnist,
     label,
     label_studio,
@@ -88,6 +89,7 @@ app.command("uncertainty-alone")(uncertainty_alone.uncertainty_alone)
 app.command("full-mnist")(full_mnist.full_mnist)
 app.command()(tune.tune)
 app.command()(label.label)
+app.command()(fit.fit)
 app.command()(export.export)
 app.command()(predict.predict)
 app.command("label-studio")(label_studio.label_studio)

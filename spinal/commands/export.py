@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spinal.commands.fit import update_model
 from spinal.commands.options import ProjectFolder
 from spinal.commands.output import progress_bar
 
@@ -26,13 +27,18 @@ def export(
         bool, typer.Option(help="Add what the model says about the images without a label.")
     ] = False,
 ) -> None:
-    """Write the labels of a project, or its classifier, for use elsewhere."""
+    """Write the labels of a project, or its classifier, for use elsewhere.
+
+    The model, where it is used, is fitted first if there are new labels.
+    """
     from spinal.label.exports.export import export as write
     from spinal.label.exports.export import export_model
     from spinal.label.store.project import open_project
 
     opened = open_project(project)
     try:
+        if to == "model" or predictions:
+            update_model(opened)
         if to == "model":
             written = export_model(opened, out or Path("classifier"))
         else:

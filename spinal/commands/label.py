@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from spinal.errors import SpinalError
@@ -46,6 +45,9 @@ def label(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     seed: Annotated[int | None, typer.Option(help="Seed of all randomness. [default: 0]")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Save what can be saved of a damaged file of labels.")
+    ] = False,
     simulate: Annotated[
         Path | None,
         typer.Option(
@@ -66,22 +68,32 @@ def label(
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
-    from spinal.label.store.project import open_project
+    from spinal.data.images import SUFFIXES
+    from spinal.label.store.project import find_home, find_unreadable, open_project, repair_project
     from spinal.label.web.serving import Page
 
+    if features is not None:
+        from spinal.encoders.table import check_name  # waits for torch
+
+        check_name(features)
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if repair:
+        console.print(str(repair_project(find_home(folder, project))), markup=False)
     opened = open_project(
         folder, project, classes=names, budget=budget, encoder=features, network=network,
         seed=seed,
     )  # fmt: skip
     try:
-        with FileLock(opened.home / "lock", timeout=0):
+        with opened.locked():
+            opened.check_labels()
             joined = opened.scan()
             images = opened.store.progress()["images"]
             if not images:
-                raise SpinalError(f"{opened.folder}: no images in it (.png, .jpg, .jpeg, .webp)")
-            console = Console(stderr=True, highlight=False, soft_wrap=True)
+                raise SpinalError(f"{opened.folder}: no images in it ({', '.join(SUFFIXES)})")
             console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
+            for name in find_unreadable(opened.folder):
+                console.print(f"left out: {name}", markup=False)
             _introduce(opened, console)
             with Page(opened, host, port) as page:
                 if simulate is not None:
@@ -89,10 +101,6 @@ def label(
                 else:
                     page.announce(console, browser)
                     page.wait()
-    except Timeout:
-        raise SpinalError(
-            f"{opened.home}: is open in another `spinal label`; use that one's page, or end it"
-        ) from None
     finally:
         opened.close()
 

@@ -45,9 +45,18 @@ def print_written(paths: Iterable[Path], folder: Path) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, on a terminal, and the function that moves it: ``(done, total)``."""
+def tasks_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar of several tasks, on a terminal: ``(what, done, total)``."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        yield lambda what, done, total: progress.update(
+            task, description=what, completed=done, total=total
+        )
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar, on a terminal, and the function that moves it: ``(done, total)``."""
+    with tasks_bar(what) as update:
+        yield lambda done, total: update(what, done, total)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from spinal.commands.fit import update_model
 from spinal.commands.options import ProjectFolder
 from spinal.commands.output import progress_bar
 
@@ -19,7 +20,9 @@ def predict(
         Path | None, typer.Option(help="CSV file to write; without, to standard output.")
     ] = None,
 ) -> None:
-    """Predict more images with the newest model of a project; the result is a CSV table.
+    """Predict more images with the model of a project; the result is a CSV table.
+
+    The model is fitted first if there are new labels.
 
     For each image: the most probable class and its probability (confidence), the entropy of all
     of them (uncertainty), how usual the image is (log_density), and each class's probability.
@@ -31,6 +34,7 @@ def predict(
 
     opened = open_project(project)
     try:
+        update_model(opened)
         with progress_bar("Computing features") as on_progress:
             predictions = run(opened, images_in(images), on_progress)
     finally:

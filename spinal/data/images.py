@@ -7,9 +7,9 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import BinaryIO, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,12 @@ from rich.progress import track
 from spinal.data.points import Skipped
 from spinal.errors import DataError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-FORMATS = ("PNG", "JPEG", "WEBP")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # of several frames, the first counts
 MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
+MAX_SCANS = 100  # of a JPEG, each of which goes over all pixels; cameras and programs make ten
 #: Deflate, the compression of PNG, achieves at most 1032 to 1, and a pixel has at least 1 bit. JPEG
 #: needs at least one bit for each block of 64 pixels.
 _MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 8 * 64}
@@ -56,8 +57,11 @@ SCALE: dict[str, Callable[[Image.Image, tuple[int, int]], Image.Image]] = {
 def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
     """Convert an image of any mode to 8-bit grey (1 channel) or RGB (3), on a white background."""
     if image.mode.startswith("I"):
-        # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale.
-        image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+        # 16-bit grey. Pillow's own conversion would clip at 255 rather than scale. Cameras and
+        # scanners often use 10, 12 or 14 of the 16 bits.
+        pixels = np.asarray(image).astype(np.int64).clip(0, (1 << 16) - 1)
+        bits = next(n for n in (8, 10, 12, 14, 16) if pixels.max() < 1 << n)
+        image = Image.fromarray((pixels >> (bits - 8)).astype(np.uint8))
     elif image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -73,11 +77,13 @@ def upright(image: Image.Image) -> Image.Image:
 
 
 @contextmanager
-def open_image(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Iterator[Image.Image]:
+def open_image(
+    source: Path | bytes | BinaryIO, max_pixels: int = MAX_PIXELS
+) -> Iterator[Image.Image]:
     """Open an image file, or its content, after a check of its header; nothing is decoded yet.
 
     Args:
-        source: the file, or its content.
+        source: the file, by its path or open, or its content.
         max_pixels: larger images are refused.
 
     Raises:
@@ -86,14 +92,18 @@ def open_image(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Iterator[I
             raised as DataError too.
     """
     try:
-        size = len(source) if isinstance(source, bytes) else source.stat().st_size
-        if size > MAX_BYTES:
-            raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
-        file = io.BytesIO(source) if isinstance(source, bytes) else source
-        with Image.open(file, formats=FORMATS) as image:
+        with _open_file(source) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size > MAX_BYTES:
+                raise DataError(f"{size:,} bytes, more than {MAX_BYTES:,}")
+            file.seek(0)
+            # Pillow reserves memory for all pixels when it opens a WebP file.
+            if webp := webp_size(file.read(30)):
+                _check_pixels(*webp, max_pixels)
+            file.seek(0)
+            image = Image.open(file, formats=FORMATS)
+            _check_pixels(image.width, image.height, max_pixels)
             pixels = image.width * image.height
-            if pixels > max_pixels:
-                raise DataError(f"{image.width} x {image.height} pixels, more than {max_pixels:,}")
             if pixels > size * _MOST_PIXELS_PER_BYTE.get(str(image.format), pixels):
                 raise DataError(
                     f"claims {image.width} x {image.height} pixels, too many for its {size} bytes"
@@ -101,6 +111,43 @@ def open_image(source: Path | bytes, max_pixels: int = MAX_PIXELS) -> Iterator[I
             yield image
     except Exception as error:  # a damaged image can fail in any way
         raise DataError(describe(error)) from error
+
+
+def _open_file(source: Path | bytes | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    if isinstance(source, bytes):
+        return io.BytesIO(source)
+    return source.open("rb") if isinstance(source, Path) else nullcontext(source)
+
+
+def _check_pixels(width: int, height: int, max_pixels: int) -> None:
+    if width * height > max_pixels:
+        raise DataError(f"{width} x {height} pixels, more than {max_pixels:,}")
+
+
+def webp_size(head: bytes) -> tuple[int, int] | None:
+    """Width and height by the first 30 bytes of a WebP file; None for other files."""
+    if len(head) < 30 or head[:4] != b"RIFF" or head[8:12] != b"WEBP":
+        return None
+    if head[12:16] == b"VP8X":  # extended: two numbers of 24 bits, less one
+        return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
+    if head[12:16] == b"VP8L":  # lossless: two numbers of 14 bits, less one
+        bits = int.from_bytes(head[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    # Lossy: two numbers of 14 bits, each followed by two bits for its scale.
+    width, height = (int.from_bytes(head[i : i + 2], "little") & 0x3FFF for i in (26, 28))
+    return width, height
+
+
+def check_scans(jpeg: bytes) -> None:
+    """Refuse a JPEG that goes over its pixels so often that decoding takes minutes.
+
+    Raises:
+        DataError: if it has more than `MAX_SCANS` scans.
+    """
+    # In compressed data, a byte 0xFF is always followed by 0, so this is only in front of a scan.
+    scans = jpeg.count(b"\xff\xda")
+    if scans > MAX_SCANS:
+        raise DataError(f"a JPEG of {scans} scans, more than {MAX_SCANS}")
 
 
 def read_image(
@@ -119,6 +166,8 @@ def read_image(
         DataError: see `open_image`.
     """
     with open_image(source, max_pixels) as image:
+        if image.format == "JPEG":
+            check_scans(source if isinstance(source, bytes) else source.read_bytes())
         # The mode stays: draft and convert round differently when they turn colour into grey.
         image.draft(None, (side, side))
         image.load()
@@ -131,7 +180,7 @@ class ImageFiles:
     Files that cannot be read get no index. They are listed in ``skipped``.
 
     Args:
-        paths: The files, PNG, JPEG or WebP, in the order of their indices.
+        paths: The files, of one of the `FORMATS`, in the order of their indices.
         size: (H, W) of every image after scaling; one number for squares.
         channels: 3 for RGB, 1 for grey.
         fit: How an image is brought to this shape: "crop" its longer side, "pad" its shorter side
@@ -260,7 +309,9 @@ class ImageFiles:
 def describe(error: Exception) -> str:
     """Why a file cannot be used, in a few words and without its path."""
     if isinstance(error, UnidentifiedImageError):
-        return "not a PNG, JPEG or WebP image"
+        return "not a PNG, JPEG, WebP, GIF, BMP or TIFF image"
+    if isinstance(error, MemoryError):
+        return "takes too much memory to be decoded"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

@@ -32,8 +32,12 @@ def encoder_names() -> list[str]:
 
 def is_encoder(name: str) -> bool:
     """Whether this is the name of an encoder; it may still lack a package or a file."""
-    parsed = parse_name(name)
-    return all(_find(replace(parsed, plain=part)) is not None for part in _parts(parsed))
+    return not _unknown(parse_name(name))
+
+
+def check_name(name: str) -> None:
+    """Raise EncoderError if this is not the name of an encoder."""
+    _check(parse_name(name))
 
 
 def is_own_code(name: str) -> bool:
@@ -78,6 +82,7 @@ def load_encoder(
     parsed = parse_name(name)
     path = parsed.weights if weights is None else Path(weights).expanduser()
     parsed = replace(parsed, size=size or parsed.size, weights=path, device=device)
+    _check(parsed)
     parts = _parts(parsed)
     if len(parts) == 1:
         return _load(parsed)
@@ -88,14 +93,23 @@ def load_encoder(
 
 def _load(name: EncoderName) -> Encoder:
     load = _find(name)
-    if load is None:
-        raise EncoderError(f"no encoder {name.plain!r}: {suggestion(name.plain, encoder_names())}")
+    assert load is not None
     return load(name)
 
 
 def _parts(name: EncoderName) -> list[str]:
     """The networks that stand side by side; a file name may hold a plus sign."""
     return [name.plain] if ":" in name.plain else name.plain.split("+")
+
+
+def _unknown(name: EncoderName) -> list[str]:
+    """The parts that are no encoders."""
+    return [part for part in _parts(name) if _find(replace(name, plain=part)) is None]
+
+
+def _check(name: EncoderName) -> None:
+    for part in _unknown(name):
+        raise EncoderError(f"no encoder {part!r}: {suggestion(part, encoder_names())}")
 
 
 def _find(name: EncoderName) -> Callable[[EncoderName], Encoder] | None:

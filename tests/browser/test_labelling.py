@@ -161,3 +161,34 @@ def test_two_people_do_not_get_the_same_image(
     assert not given[0].keys() & given[1].keys()
     assert sorted(project.store.people().values()) == [8, 8]
     project.close()
+
+
+def test_an_answer_is_kept_until_there_is_room_for_it(
+    folder: tuple[Path, dict[str, str]],
+    serve: Callable[..., str],
+    open_page: Callable[..., Any],
+) -> None:
+    images, _ = folder
+    project = open_project(images, classes=CLASSES, encoder="pixels")
+    project.scan()
+    page = open_page(serve(project))
+    page.wait_for_selector("#stage[data-image]")
+    press(page, "1")
+    database = project.store._database
+    database.all("PRAGMA query_only = ON")  # as in a folder that has become read-only
+    waiting = page.text_content("#file")
+    page.keyboard.press("2")
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "is the folder read-only" in page.text_content("#alert")
+    assert "kept here" in page.text_content("#alert")
+    assert page.text_content("#file") == waiting
+    page.reload()  # it is kept beyond that
+    page.wait_for_selector("#alert:not([hidden])")
+    database.all("PRAGMA query_only = OFF")
+    page.wait_for_selector("body[data-ready]")
+    page.wait_for_selector("#alert", state="hidden")
+    answers = [(row["path"], row["label"]) for row in project.store.answers()]
+    assert len(answers) == 2
+    assert answers[1] == (waiting, CLASSES[1])
+    assert page.evaluate("localStorage.getItem('spinal-outbox')") is None
+    project.close()

@@ -94,13 +94,51 @@ def test_every_view_fits(
     assert all(url.split("/")[2] == host for url in asked)  # nothing comes from elsewhere
 
 
+def confirmable(page: Any) -> int:
+    """How many tiles the button would confirm, once all in sight are drawn."""
+    page.wait_for_function(SEEN)
+    page.wait_for_timeout(300)
+    return int(page.text_content("#tiles-actions button").split()[1])
+
+
+def test_only_guesses_that_were_seen_are_confirmed_and_all_undone_together(
+    project: Project, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    page = open_page(serve(project), 390, 500)
+    page.keyboard.press("Shift+Digit2")
+    page.wait_for_selector(".tile")
+    shown, before = tiles(page), project.store.progress()["labelled"]
+    seen = confirmable(page)
+    assert 0 < seen < len(shown)
+    assert f"{len(shown) - seen} more further down" in page.text_content("#tiles-actions")
+    page.keyboard.press("Enter")  # nothing is in focus
+    page.wait_for_selector("#toast:not([hidden])")
+    labels = {row["id"] for row in project.store.labelled()}
+    assert [image for image in shown if image in labels] == shown[:seen]
+    page.wait_for_function("n => document.querySelectorAll('.tile').length === n",
+                           arg=len(shown) - seen)  # fmt: skip
+    more = confirmable(page)
+    page.keyboard.press("Enter")
+    page.wait_for_function("n => document.querySelectorAll('.tile').length === n",
+                           arg=len(shown) - seen - more)  # fmt: skip
+    page.keyboard.press("u")
+    page.wait_for_function("n => document.querySelectorAll('.tile').length === n",
+                           arg=len(shown) - seen)  # fmt: skip
+    assert project.store.progress()["labelled"] == before + seen
+    go(page, "label")
+    page.keyboard.press("u")  # there, too, it takes back all that was confirmed at once
+    page.wait_for_selector(f"#toast:has-text('{seen} answers taken back')")
+    assert project.store.progress()["labelled"] == before
+
+
 def test_guesses_are_confirmed_in_bulk_and_taken_back(
     project: Project, serve: Callable[..., str], open_page: Callable[..., Any]
 ) -> None:
-    page = open_page(serve(project))
+    page = open_page(serve(project), 1280, 3000)  # all tiles are in view
     page.keyboard.press("Shift+Digit2")
     page.wait_for_selector(".tile")
     shown = tiles(page)
+    assert confirmable(page) == len(shown)
     before = project.store.progress()["labelled"]
     page.keyboard.press("ArrowRight")  # the first tile
     page.keyboard.press("3")  # is a tree

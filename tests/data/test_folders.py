@@ -53,6 +53,15 @@ MODES = {
     "grey-alpha.png": (Image.new("LA", (30, 30), (10, 0)), {}, WHITE, WHITE),
     "key.png": (halves(RED, GREEN), {"transparency": GREEN}, RED, WHITE),
     "grey16.png": (grey16(40_000), {}, (40_000 >> 8,) * 3, (40_000 >> 8,) * 3),
+    "grey12.png": (grey16(2_000), {}, (2_000 >> 4,) * 3, (2_000 >> 4,) * 3),
+    "rgb.bmp": (halves(RED, GREEN), {}, RED, GREEN),
+    "rgb.tif": (halves(RED, GREEN), {}, RED, GREEN),
+    "frames.gif": (
+        halves(RED, GREEN),
+        {"save_all": True, "append_images": [Image.new("RGB", (40, 40), BLUE)]},
+        RED,
+        GREEN,
+    ),
     "cmyk.jpg": (Image.new("CMYK", (30, 30), (0, 0, 0, 0)), {"quality": 100}, WHITE, WHITE),
     "UPPER.JPG": (halves(RED, BLUE), {"quality": 100, "subsampling": 0}, RED, BLUE),
 }
@@ -179,7 +188,7 @@ def damage(root: Path) -> dict[str, str]:
     (root / "cat" / "empty.png").write_bytes(b"")
     (root / "cat" / "text.jpg").write_text("hello")
     save(root / "cat" / "c.png").rename(root / "cat" / "is-really.gif.png")
-    Image.new("RGB", (4, 4)).save(root / "cat" / "gif.png", format="GIF")
+    Image.new("RGB", (4, 4)).save(root / "cat" / "ppm.png", format="PPM")
     save(root / "cat" / "bomb.png", Image.new("1", (5000, 4000)))
     (root / "dog" / "gone.png").symlink_to(root / "nowhere.png")
     return {
@@ -188,7 +197,7 @@ def damage(root: Path) -> dict[str, str]:
         "cat/cut.png": "truncated",
         "cat/cut.webp": "",
         "cat/empty.png": "not a PNG",
-        "cat/gif.png": "not a PNG",
+        "cat/ppm.png": "not a PNG",
         "cat/text.jpg": "not a PNG",
         "dog/gone.png": "No such file",
     }
@@ -285,7 +294,7 @@ def test_folders_without_images_are_refused(tmp_path: Path) -> None:
         load_folder(tmp_path / "nowhere")
     with pytest.raises(DataError, match=r"no images .* among its 0 files"):
         load_folder(tmp_path)
-    (tmp_path / "a.tiff").write_bytes(b"II")
+    (tmp_path / "a.heic").write_bytes(b"II")
     with pytest.raises(DataError, match=r"no images \(.png, .*\) among its 1 files"):
         load_folder(tmp_path)
     (tmp_path / "a.png").write_bytes(b"")

@@ -15,6 +15,7 @@ from spinal.data import Skipped
 from spinal.encoders import FeatureCache
 from spinal.errors import DataError
 from spinal.label.exports.fitted import load_classifier
+from spinal.label.learning.guarded import guard
 from spinal.label.store.project import Project, find_images
 
 Progress = Callable[[int, int], None]
@@ -63,7 +64,8 @@ def predict(
     classifier = load_classifier(project)
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary) if classifier.has_own_trunk else project.features_folder
-        cache = FeatureCache(place, classifier.encoder)
+        encoder = guard(classifier.encoder, project.previews.decoders)
+        cache = FeatureCache(place, encoder)
         try:
             skipped = cache.compute(paths, on_progress)
             points, there = cache.points(paths)

@@ -55,12 +55,13 @@ class Beliefs:
         return row if row < len(self.images) and self.images[row] == image else None
 
     def about(self, image: int) -> dict[str, Any] | None:
-        """The class probabilities of an image, and the share of images with a lower density."""
+        """Class probabilities of an image, share of images with a lower density, and the round."""
         row = self.row(image)
         if row is None:
             return None
         unusual = float((self.log_density < self.log_density[row]).mean())
-        return {"probs": [round(float(p), 4) for p in self.probs[row]], "density_rank": unusual}
+        probs = [round(float(p), 4) for p in self.probs[row]]
+        return {"probs": probs, "density_rank": unusual, "round": self.round}
 
     def surest(self, label: int) -> NDArray[np.int64]:
         """Rows of the images that are predicted to be of a class, most confident first."""

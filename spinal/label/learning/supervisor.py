@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 #: Seconds before a worker that failed is started again: longer each time, until one succeeds.
 PAUSES = (1, 2, 5, 10, 30, 60)
@@ -35,7 +37,7 @@ class Supervisor:
         self.command = command or [sys.executable, "-m", "spinal.label.learning.worker", str(home)]
         self.status: dict[str, Any] = {"state": "starting"}
         self.restarts = 0
-        self._worker: subprocess.Popen[str] | None = None
+        self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._supervise, daemon=True, name="supervisor")
 
@@ -47,11 +49,8 @@ class Supervisor:
         """Tell the worker to look for new answers."""
         worker = self._worker
         if worker is not None and worker.stdin is not None:
-            try:
-                worker.stdin.write("\n")
-                worker.stdin.flush()
-            except (OSError, ValueError):
-                pass  # it has just ended, and will be started again
+            with suppress(OSError, ValueError):  # it has just ended, and will be started again
+                worker.stdin.write(b"\n")
 
     def stop(self, patience: float = 5.0) -> None:
         """End the worker; kill it if it does not end within ``patience`` seconds."""
@@ -67,32 +66,36 @@ class Supervisor:
             self._thread.join(patience)
 
     def _supervise(self) -> None:
+        """Run the worker again and again, whatever happens to it or to its folder."""
         while not self._stopping.is_set():
-            code = self._run_once()
+            try:
+                why = self._last_words(self._run_once())
+            except Exception as error:  # no folder for the log, no memory for a process, ...
+                why = _describe(error)
             if self._stopping.is_set():
                 break
             pause = PAUSES[min(self.restarts, len(PAUSES) - 1)]
             self.restarts += 1
-            message = f"{self._last_words(code)}; starting again in {pause} s"
-            self.status = {"state": "crashed", "message": message}
+            self.status = {"state": "crashed", "message": f"{why}; starting again in {pause} s"}
             self._stopping.wait(pause)
 
     def _run_once(self) -> int:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with (
             self.log.open("w") as log,
+            # Unbuffered: no announcement waits to be written into the pipe of a dead process.
             subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                text=True, env=environment, start_new_session=True,  # Ctrl-C is for the server
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
+                env=environment, start_new_session=True,  # Ctrl-C is for the server
             ) as worker,
         ):  # fmt: skip
             self._worker = worker
             assert worker.stdout is not None
-            for line in worker.stdout:
+            for line in io.BufferedReader(cast("io.FileIO", worker.stdout)):
                 self._listen(line)
             return worker.wait()
 
-    def _listen(self, line: str) -> None:
+    def _listen(self, line: bytes) -> None:
         try:
             said = json.loads(line)
         except ValueError:
@@ -108,3 +111,10 @@ class Supervisor:
         if lines:
             return lines[-1][:300]
         return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def _describe(error: Exception) -> str:
+    """Why the worker could not be run, for the user."""
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename} is not there any more"
+    return str(error) or type(error).__name__

@@ -29,6 +29,8 @@ from spinal.encoders.vectors import StoredVectors
 from spinal.errors import SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.guarded import guard
+from spinal.label.learning.learnt import note_learnt
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 
@@ -57,7 +59,9 @@ class Worker:
         self.settings = project.settings
         self._root = project.folder.resolve()
         self.encoder = load_encoder(self.settings.encoder)
-        self.cache = FeatureCache(project.features_folder, self.encoder, threads=1)
+        self.cache = FeatureCache(
+            project.features_folder, guard(self.encoder, project.previews.decoders), threads=1
+        )
         name, whole, size = parse_network(self.settings.network)
         self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
         if self._fine_tuned is not None:
@@ -67,8 +71,9 @@ class Worker:
         self.pictures: FeatureCache | None = None  # small copies, if a network is trained on them
         if self._raw is not None:
             self.pictures = FeatureCache(
-                project.features_folder, self._raw, dtype=np.uint8, threads=1
-            )
+                project.features_folder, guard(self._raw, project.previews.decoders),
+                dtype=np.uint8, threads=1,
+            )  # fmt: skip
         self.woken = threading.Event()
         self._places: dict[int, int] = {}  # number of an image -> row of its features
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
@@ -112,6 +117,8 @@ class Worker:
 
     def _scan(self) -> None:
         began = time.monotonic()
+        if self._beliefs is not None and not self.project.beliefs_file.exists():
+            self._beliefs.save(self.project.beliefs_file)  # it was damaged
         joined = self.project.scan()
         if joined or not self._places:
             self._find_missing()
@@ -142,7 +149,21 @@ class Worker:
         self._missing.sort(key=lambda image: image[0] not in answered)  # stable: else as it was
         size = CHUNK if self._covered else ENOUGH
         chunk, self._missing = self._missing[:size], self._missing[size:]
-        total = len(self._places) + len(self._missing) + len(chunk)
+        refused = self._compute(
+            chunk, len(self._places) + len(self._missing) + len(chunk), self._fit_is_due
+        )
+        left = [
+            image for image in chunk if image[0] not in self._places and image[1] not in refused
+        ]
+        self._missing = left + self._missing
+
+    def _compute(
+        self,
+        chunk: list[tuple[int, str]],
+        total: int,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> set[str]:
+        """Compute features of some images, and return the paths of those that cannot be used."""
         done = len(self._places)
         self.project.check([path for _, path in chunk])
         refused = {row["path"] for row in self.store.problems()}
@@ -152,17 +173,14 @@ class Worker:
             on_progress=lambda n, _: self.say(
                 {"state": "features", "done": done + n, "total": total}
             ),
-            should_stop=self._fit_is_due,
+            should_stop=should_stop,
         )
         if self.pictures is not None:
-            skipped += self.pictures.compute(paths, should_stop=self._fit_is_due)
-        self.store.set_problems([(paths[file.path], file.reason) for file in skipped])
+            skipped += self.pictures.compute(paths, should_stop=should_stop)
+        for file in skipped:
+            self.project.refuse(paths[file.path], file.reason)
         self._note_features(chunk)
-        refused |= {paths[file.path] for file in skipped}
-        left = [
-            image for image in chunk if image[0] not in self._places and image[1] not in refused
-        ]
-        self._missing = left + self._missing
+        return refused | {paths[file.path] for file in skipped}
 
     # What is known
 
@@ -257,7 +275,7 @@ class Worker:
         )  # fmt: skip
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
-        self._kept = labels
+        self._keep(labels)
         self.say({"state": "fitted"})
 
     def _fit_to_all_is_due(self) -> bool:
@@ -273,7 +291,18 @@ class Worker:
             self._fine_tuned, self._say_step if self.settings.whole_network else None,
             self.project.features_folder,
         )  # fmt: skip
+        self._keep(labels)
+
+    def _keep(self, labels: dict[int, int]) -> None:
+        """Note what the saved model was fitted to."""
+        note_learnt(self.project, labels)
         self._kept = labels
+
+    def fit_to_all(self) -> None:
+        """Compute the features of all images with a label, and fit the model to them."""
+        rows = [row for row in self.store.labelled() if row["id"] not in self._places]
+        self._compute([(row["id"], row["path"]) for row in rows], len(rows))
+        self._fit_to_all()
 
     def _say_step(self, _: str, step: int, steps: int) -> None:
         if step % 10 == 0 or step == steps:

@@ -10,9 +10,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from spinal.errors import FileFormatError
+from spinal.errors import FileFormatError, SpinalError
+from spinal.files import replacing
 
 VERSION = 1
+
+
+class StoreError(SpinalError):
+    """The file of labels cannot be used at the moment. All that was acknowledged is in it."""
+
+
+class DamagedStoreError(StoreError, FileFormatError):
+    """The file of labels is damaged."""
 
 
 class Database:
@@ -22,21 +31,24 @@ class Database:
     neither a killed process nor a power cut undoes it.
 
     Raises:
-        FileFormatError: if the file is not a database of labels, or has another version.
+        StoreError: if the file cannot be opened or written; from every method.
+        DamagedStoreError: if the file is not a database of labels, or damaged; from every method.
+        FileFormatError: if it has another version.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._db.row_factory = sqlite3.Row
-        try:
+        with self._explaining():
+            self._db = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=30
+            )
+            self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
+            self._file = self._identity()
             self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise FileFormatError(f"{path}: not a file of labels, or damaged ({error})") from error
 
     def _prepare(self) -> None:
         with self.transaction() as db:
@@ -56,33 +68,98 @@ class Database:
 
     def all(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """All rows of a query."""
-        with self._lock:
+        with self._lock, self._explaining():
             return self._db.execute(query, values).fetchall()
 
     def one(self, query: str, *values: Any) -> sqlite3.Row | None:
         """The first row of a query; None if there is none."""
-        with self._lock:
+        with self._lock, self._explaining():
             return self._db.execute(query, values).fetchone()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all changes inside are made, or none. Inside another, it joins that."""
-        with self._lock:
+        with self._lock, self._explaining():
             if self._db.in_transaction:
                 yield self._db
                 return
+            if self._file != self._identity():
+                # Without this, answers would go into a file that nobody finds again.
+                raise StoreError(
+                    f"{self.path} is not there any more: was its folder moved, or its drive taken "
+                    "out? Put it back, or start again where it is now"
+                )
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite itself takes back what fails on a full disk
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+
+    def check(self) -> None:
+        """Read the whole file.
+
+        Raises:
+            DamagedStoreError: if it is damaged.
+        """
+        problems = [row[0] for row in self.all("PRAGMA integrity_check(1)")]
+        if problems != ["ok"]:
+            raise DamagedStoreError(_damaged(self.path, problems[0]))
+
+    def copy(self, path: Path) -> None:
+        """Write a copy of the file; it is there whole or not at all."""
+        with self._lock, self._explaining(), replacing(path) as partial:
+            partial.unlink(missing_ok=True)
+            copy = sqlite3.connect(partial)
+            try:
+                self._db.backup(copy)
+            finally:
+                copy.close()
+
+    def _identity(self) -> tuple[int, int] | None:
+        """What tells this file from another one at its path; None if there is no file."""
+        try:
+            state = self.path.stat()
+        except OSError:
+            return None
+        return state.st_dev, state.st_ino
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Raise errors of SQLite as errors of ours, which say what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            text = str(error)
+            for said, meaning in _MEANINGS.items():
+                if said in text:
+                    raise StoreError(f"{self.path}: {meaning} ({text})") from error
+            raise DamagedStoreError(_damaged(self.path, text)) from error
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._db.close()
+
+
+#: What SQLite says, if the file is not to blame, and what it means.
+_MEANINGS = {
+    "disk is full": "the disk is full; make room",
+    "readonly": "cannot be written; is the folder read-only?",
+    "disk I/O error": "the disk cannot be read or written; is it full, or was it taken out?",
+    "unable to open": "cannot be opened; is its folder there, and may it be written?",
+    "locked": "another program uses it",
+    "closed database": "was closed",
+}
+
+
+def _damaged(path: Path, why: str) -> str:
+    return (
+        f"{path}: not a file of labels, or damaged ({why}); end `spinal label`, and start it again "
+        "with --repair to save what can be saved"
+    )
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,24 +1,52 @@
-"""Untrusted image files, checked by their header before they are decoded."""
+"""Untrusted image files, opened safely and checked by their header before they are decoded."""
 
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from spinal.data.images import open_image
 from spinal.errors import DataError
 
+#: Links are not followed, and a pipe is not waited for. On Windows, files are text by default.
+_FLAGS = os.O_RDONLY | sum(getattr(os, f"O_{n}", 0) for n in ("NOFOLLOW", "NONBLOCK", "BINARY"))
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A file that may be decoded: its real path, format and size."""
+    """An image file of a folder whose header was read.
 
-    path: Path
+    Attributes:
+        folder: the folder.
+        name: path in it.
+        format: such as "PNG".
+        mode: of the pixels, as Pillow names it.
+        width: in pixels.
+        height: in pixels.
+        n_bytes: size of the file.
+        modified: time of the last change in nanoseconds.
+    """
+
+    folder: Path
+    name: str
     format: str
+    mode: str
     width: int
     height: int
-    bytes: int
+    n_bytes: int
+    modified: int
+
+    def read(self) -> bytes:
+        """The content of the file, not more of it than there was when its header was read.
+
+        Raises:
+            DataError: if it is no longer there.
+        """
+        with open_inside(self.folder, self.name) as file:
+            return file.read(self.n_bytes)
 
 
 def locate(folder: Path, name: str) -> Path:
@@ -35,22 +63,39 @@ def locate(folder: Path, name: str) -> Path:
     return real
 
 
+def open_inside(folder: Path, name: str) -> BinaryIO:
+    """Open a file of a folder, by its real path.
+
+    Whoever can write to the folder may put a link in place of the file, or of a folder above it,
+    after its path was checked. So the path is checked again when the file is open: it must still
+    lead to this very file.
+
+    Raises:
+        DataError: if it does not exist, cannot be read, or is not inside the folder.
+    """
+    try:
+        file = os.fdopen(os.open(locate(folder, name), _FLAGS), "rb")
+    except OSError as error:
+        raise DataError(error.strerror or "cannot be opened") from error
+    try:
+        opened, there = os.fstat(file.fileno()), os.lstat(locate(folder, name))
+        if not (stat.S_ISREG(opened.st_mode) and os.path.samestat(opened, there)):
+            raise DataError("leads out of the folder")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 def inspect(folder: Path, name: str) -> Picture:
     """Read the header of an image file of a folder; nothing is decoded.
 
     Raises:
         DataError: if it is not an image, too large, or claims more pixels than it can hold.
     """
-    path = locate(folder, name)
-    with open_image(path) as image:
-        size = path.stat().st_size
-        return Picture(path, str(image.format), image.width, image.height, size)
-
-
-def problem(folder: Path, name: str) -> str | None:
-    """Why a file of a folder cannot be shown, by its header; None if it can."""
-    try:
-        inspect(folder, name)
-    except DataError as error:
-        return str(error)
-    return None
+    with open_inside(folder, name) as file, open_image(file) as image:
+        state = os.fstat(file.fileno())
+        return Picture(
+            folder, name, str(image.format), image.mode, image.width, image.height, state.st_size,
+            state.st_mtime_ns,
+        )  # fmt: skip

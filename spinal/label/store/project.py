@@ -5,30 +5,43 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from spinal.data.images import SUFFIXES
 from spinal.data.walking import walk_files
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.files import write_text
+from spinal.label.store.database import StoreError
 from spinal.label.store.networks import (
     WholeNetwork,
     describe_network,
     parse_network,
     warn_of_few_labels,
 )
-from spinal.label.store.pictures import locate
-from spinal.label.store.pictures import problem as find_problem
+from spinal.label.store.pictures import inspect, locate
+from spinal.label.store.previews import Previews
+from spinal.label.store.repair import Repair, keep_copy, repair
 from spinal.label.store.store import Store
 from spinal.settings import from_mapping, to_mapping
 
 FORMAT = "spinal.project/1"
 #: Inside the folder of images, so that both move together; hidden, so that it is no class of them.
 HOME = ".spinal"
+#: Inside the project: the labels, and dated copies of them.
+LABELS, COPIES = "labels.sqlite", "copies"
+#: Endings of images that Pillow does not read by itself.
+_OTHER_IMAGES = (".heic", ".heif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng", ".svg", ".psd")
 #: Keys of the file whose setting has another name.
 _FIELDS = {"features": "encoder"}
+
+
+class InUseError(SpinalError):
+    """The project is open in another process."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +117,13 @@ class Project:
         folder: where the images are.
         settings: the settings of the project.
         store: the labels.
+        previews: small copies of the images.
     """
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self.settings = home, folder, settings
-        self.store = Store(home / "labels.sqlite", holdout=settings.holdout, seed=settings.seed)
+        self.store = Store(home / LABELS, holdout=settings.holdout, seed=settings.seed)
+        self.previews = Previews(home / "previews")
 
     @property
     def features_folder(self) -> Path:
@@ -124,9 +139,32 @@ class Project:
         return self.home / "model"
 
     @property
+    def learnt_file(self) -> Path:
+        """The labels that this learner was fitted to; see `spinal.label.learning.learnt`."""
+        return self.home / "learnt.json"
+
+    @property
     def beliefs_file(self) -> Path:
         """The newest model's predictions for all images; see `spinal.label.learning.beliefs`."""
         return self.home / "beliefs.npz"
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Inside, no other process serves or fits the project.
+
+        Raises:
+            InUseError: if another one does.
+        """
+        return _locked(self.home)
+
+    def check_labels(self) -> None:
+        """Check the file of labels for damage, and keep a copy of it for each day.
+
+        Raises:
+            DamagedStoreError: if it is damaged.
+        """
+        self.store.check()
+        with suppress(OSError, StoreError):  # no room for a copy
+            keep_copy(self.store, self.home / COPIES)
 
     def path(self, name: str) -> Path:
         """The real path of an image; an error if it is outside the folder."""
@@ -151,11 +189,44 @@ class Project:
 
     def check(self, names: list[str]) -> None:
         """Record which of these images can be shown and which cannot."""
-        self.store.set_problems([(name, find_problem(self.folder, name)) for name in names])
+        self.store.set_problems(
+            [(name, self.previews.problem(self.folder, name)) for name in names]
+        )
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Record that an image cannot be decoded; it is not tried again until the file changes."""
+        with suppress(DataError):  # gone by now
+            self.previews.refuse(inspect(self.folder, name), reason)
+        self.store.set_problems([(name, reason)])
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and end the processes that decode images."""
         self.store.close()
+        self.previews.close()
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    try:
+        with FileLock(home / "lock", timeout=0):
+            yield
+    except Timeout:
+        raise InUseError(
+            f"{home}: is open in another `spinal label`; use that one's page, or end it"
+        ) from None
+
+
+def repair_project(home: Path) -> Repair:
+    """Save what can be saved of a damaged file of labels, with the help of its dated copies.
+
+    Raises:
+        InUseError: if the project is open.
+        DataError: if there is no project.
+    """
+    if not (home / "project.json").is_file():
+        raise DataError(f"{home}: holds no project")
+    with _locked(home):
+        return repair(home / LABELS, home / COPIES)
 
 
 def find_images(folder: Path) -> Iterator[str]:
@@ -169,6 +240,21 @@ def find_images(folder: Path) -> Iterator[str]:
         # Names that are not printable are not valid text, or display misleadingly.
         if name.lower().endswith(SUFFIXES) and name.isprintable():
             yield name
+
+
+def find_unreadable(folder: Path) -> list[str]:
+    """Image files below a folder that are left out, each with the reason; at most ten of a kind."""
+    names = [p.relative_to(folder).as_posix() for p in walk_files(folder, follow_links=False)]
+    odd = [
+        repr(name) for name in names if name.lower().endswith(SUFFIXES) and not name.isprintable()
+    ]
+    other = [name for name in names if name.lower().endswith(_OTHER_IMAGES)]
+    lines = []
+    for those, reason in ((odd, "rename it"), (other, f"convert it ({', '.join(SUFFIXES)})")):
+        lines += [f"{name}: {reason}" for name in those[:10]]
+        if len(those) > 10:
+            lines.append(f"and {len(those) - 10} more: {reason}")
+    return lines
 
 
 def open_project(
@@ -198,9 +284,7 @@ def open_project(
     place = Path(place).expanduser()
     if not place.is_dir():
         raise DataError(f"{place}: no such folder")
-    if home is None:
-        home = place if (place / "project.json").is_file() else place / HOME
-    home = Path(home).expanduser().absolute()
+    home = find_home(place, home)
     file = home / "project.json"
     arguments = {
         "classes": classes, "budget": budget, "encoder": encoder, "network": network,
@@ -224,6 +308,14 @@ def open_project(
     if settings != old:
         _write(file, folder, settings)
     return Project(home, folder, settings)
+
+
+def find_home(place: str | Path, home: str | Path | None = None) -> Path:
+    """The project folder of a folder of images, or of itself; see `open_project`."""
+    if home is None:
+        place = Path(place).expanduser()
+        home = place if (place / "project.json").is_file() else place / HOME
+    return Path(home).expanduser().absolute()
 
 
 def _changed(old: ProjectSettings, changes: dict[str, Any], home: Path) -> ProjectSettings:

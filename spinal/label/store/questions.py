@@ -59,7 +59,8 @@ class Questions:
         """
         now = time.time() if now is None else now
         with self._database.transaction() as db:
-            db.execute("DELETE FROM leases WHERE until < ?", (now,))
+            # The second case: the clock was set back.
+            db.execute("DELETE FROM leases WHERE until < ? OR until > ?", (now, now + LEASE))
             db.execute("UPDATE leases SET until = ? WHERE client = ?", (now + LEASE, client))
             for _ in range(n - len(self._held(client))):
                 image = self._next(person)

@@ -52,6 +52,14 @@ class Store:
         self.holdout, self.seed = holdout, seed
         self.questions = Questions(self._database, holdout)
 
+    def check(self) -> None:
+        """Read the whole file; DamagedStoreError if it is damaged."""
+        self._database.check()
+
+    def copy(self, path: Path) -> None:
+        """Write a copy of the file."""
+        self._database.copy(path)
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -87,7 +95,9 @@ class Store:
         Raises:
             LabelError: if there is no such image.
         """
-        row = self._database.one("SELECT * FROM images WHERE id = ?", number)
+        row = None
+        if number.bit_length() < 64:  # SQLite has no larger numbers
+            row = self._database.one("SELECT * FROM images WHERE id = ?", number)
         if row is None:
             raise LabelError(f"there is no image {number}")
         return row
@@ -166,7 +176,7 @@ class Store:
             ).rowcount  # fmt: skip
             if new:
                 self.questions.release(answer.image)
-                self._settle(answer.image)
+                self.settle(answer.image)
 
     def _stored(self, answer: Answer, person: str) -> sqlite3.Row:
         row = self._database.one("SELECT * FROM answers WHERE token = ?", answer.token)
@@ -191,10 +201,10 @@ class Store:
             )
             if row is None:
                 raise LabelError("there is no such answer to take back")
-            self._settle(row["image"])
+            self.settle(row["image"])
             return row
 
-    def _settle(self, image: int) -> None:
+    def settle(self, image: int) -> None:
         """Update label and dispute of an image from its answers."""
         said = self._database.all(
             "SELECT DISTINCT label FROM standing WHERE image = ? AND label IS NOT NULL", image

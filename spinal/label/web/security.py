@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
@@ -25,8 +27,11 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spinal.errors import SpinalError
+from spinal.files import replacing
 
 MAX_BODY = 1 << 20
+#: Characters of a token: 24 random bytes.
+TOKEN_LENGTH = 32
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _HEADERS = {
@@ -58,11 +63,20 @@ class Rules:
         host: the address that the server listens on.
         port: the port that it listens on; part of the cookie's name, which differs between servers.
         token: the required token; None on loopback, which other machines cannot reach.
+
+    Raises:
+        SpinalError: if the token is shorter than `TOKEN_LENGTH`, or missing where it is needed.
     """
 
     host: str
     port: int
     token: str | None
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback(self.host):
+            raise SpinalError(f"{self.host} is not this machine alone: a token is needed")
+        if self.token is not None and len(self.token) < TOKEN_LENGTH:
+            raise SpinalError(f"a token of {len(self.token)} characters is too short")
 
     @property
     def cookie(self) -> str:
@@ -102,7 +116,7 @@ class Rules:
     def _check_site(self, request: Request) -> None:
         headers = request.headers
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers["host"]:
+        if origin is not None and _netloc(origin) != headers["host"]:
             raise RefusedError(403, "a page of another site may not do this")
         opened = (
             request.method == "GET"
@@ -124,7 +138,8 @@ class Rules:
                 shown.append(morsel.value if morsel else "")
         except CookieError:
             pass
-        token = (self.token or "").encode()
+        token = str(self.token).encode()
+        # Each comparison takes the same time however much of the token is right.
         return any(hmac.compare_digest(text.encode(), token) for text in shown)
 
     def _check_body(self, headers: Headers) -> None:
@@ -173,11 +188,28 @@ def is_loopback(host: str) -> bool:
 
 
 def keep_token(file: Path) -> str:
-    """The token of a project, stored at the first call, so links survive a restart."""
-    if not file.exists():
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_urlsafe(24))
-    return file.read_text().strip()
+    """The token of a project, stored at the first call, so links survive a restart.
+
+    A file that holds no whole token is replaced: links with the old token no longer work.
+    """
+    with suppress(FileNotFoundError):
+        token = file.read_text(encoding="utf-8", errors="replace").strip()
+        if re.fullmatch(rf"[A-Za-z0-9_-]{{{TOKEN_LENGTH}}}", token):
+            return token
+    token = secrets.token_urlsafe(3 * TOKEN_LENGTH // 4)
+    with replacing(file) as partial:
+        partial.unlink(missing_ok=True)
+        partial.touch(mode=0o600)
+        partial.write_text(token)
+    return token
+
+
+def _netloc(origin: str) -> str | None:
+    """Host and port of an address; None if it is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 @cache

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spinal.errors import DataError, LabelError, SpinalError
 from spinal.label.learning.supervisor import Supervisor
+from spinal.label.store.database import StoreError
 from spinal.label.store.pictures import Picture, inspect
+from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
 from spinal.label.store.store import Answer
 from spinal.label.web.keys import class_keys
-from spinal.label.web.pictures import show, shrink
 from spinal.label.web.security import Guard, RefusedError, Rules
 from spinal.label.web.views import Views
 
-THUMBNAIL = 240
+#: Within which the body of a request has to arrive.
+BODY_SECONDS = 10.0
+#: Images that are decoded at a time; further ones wait.
+DECODED = 2
 #: Questions that a client may hold, and tiles that it may see, at a time.
 MOST_QUESTIONS, MOST_TILES = 20, 200
+#: Smaller files are sent to the browser unchanged; of larger ones, a copy.
+PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
+_IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 _STATIC = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -54,6 +64,7 @@ class Server:
         self.project, self.store, self.rules = project, project.store, rules
         self.supervisor = supervisor
         self.views = Views(project)
+        self._decoding = CapacityLimiter(DECODED)
         self._page = {
             file.name: file.read_bytes()
             for file in files("spinal.label.web").joinpath("page").iterdir()
@@ -100,24 +111,45 @@ class Server:
 
     # Images
 
-    def image(self, request: Request) -> Response:
-        """An image, as large as it is shown."""
-        return self._show(request.path_params["number"], show)
+    async def image(self, request: Request) -> Response:
+        """An image, as large as it is shown: the file itself if it is small, otherwise a copy."""
+        return await self._show(request, SHOWN, _is_small)
 
-    def thumb(self, request: Request) -> Response:
+    async def thumb(self, request: Request) -> Response:
         """A small copy of an image."""
-        return self._show(request.path_params["number"], _thumbnail)
+        return await self._show(request, THUMBNAIL, lambda _: False)
 
-    def _show(self, number: int, how: Callable[[Picture], tuple[bytes, str]]) -> Response:
-        name = self.store.image(number)["path"]
+    async def _show(
+        self, request: Request, side: int, is_sent_itself: Callable[[Picture], bool]
+    ) -> Response:
+        previews = self.project.previews
+        row = await run_in_threadpool(self.store.image, request.path_params["number"])
+
+        def find() -> tuple[bytes, str] | Picture:
+            picture = inspect(self.project.folder, row["path"])
+            if reason := previews.refusal(picture):
+                raise DataError(reason)
+            if is_sent_itself(picture):
+                return previews.original(picture), _IMAGES[picture.format]
+            copy = previews.find(picture, side)
+            return picture if copy is None else (copy, "image/jpeg")
+
         try:
-            content, kind = how(inspect(self.project.folder, name))
+            ready = await run_in_threadpool(find)
+            if isinstance(ready, Picture):
+                # Those that must be decoded wait here, and keep no thread from other requests.
+                make = partial(previews.make, ready, side)
+                ready = await to_thread.run_sync(make, limiter=self._decoding), "image/jpeg"
         except (DataError, OSError) as error:
-            # It is not asked again, and listed with the reason.
-            self.store.set_problems([(name, str(error))])
-            self.store.questions.release(number)
+            await run_in_threadpool(self._skip, row, str(error))
             raise RefusedError(404, f"cannot be shown: {error}") from error
+        content, kind = ready
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
+
+    def _skip(self, image: sqlite3.Row, reason: str) -> None:
+        """Ask an image no more, and list it with the reason."""
+        self.store.set_problems([(image["path"], reason)])
+        self.store.questions.release(image["id"])
 
     # Questions and answers
 
@@ -126,8 +158,11 @@ class Server:
         return self._questions(body)
 
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Record answers, which are on disk before the reply, and return more questions."""
-        answers = body.get("answers")
+        """Record answers, which are on disk before the reply, and return more questions.
+
+        What can be refused is refused before they are stored.
+        """
+        answers, _ = body.get("answers"), _number_of_questions(body)
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} answers")
         person = _text(body, "person")
@@ -141,17 +176,16 @@ class Server:
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} tokens")
         person, client = _text(body, "person"), _text(body, "client")
-        for token in tokens:
-            answer = self.store.undo(_text({"token": token}, "token"), person)
+        _number_of_questions(body)
+        for token in [_text({"token": token}, "token") for token in tokens]:
+            answer = self.store.undo(token, person)
             if answer["reason"] in QUESTIONS:
                 self.store.questions.ask_again(client, answer)
         self._wake()
         return self._questions(body)
 
     def _questions(self, body: dict[str, Any]) -> dict[str, Any]:
-        person, n = _text(body, "person"), body.get("n", 0)
-        if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
-            raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
+        person, n = _text(body, "person"), _number_of_questions(body)
         asked = self.store.questions.ask(_text(body, "client"), person, n) if n else []
         last = self.store.last_answer(person)
         return {
@@ -230,9 +264,13 @@ def _posted(
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = json.loads(await request.body())
-        except ValueError:
+            body = json.loads(await asyncio.wait_for(request.body(), BODY_SECONDS))
+        except (ValueError, RecursionError):
             body = None
+        except asyncio.TimeoutError:
+            raise RefusedError(408, f"did not arrive within {BODY_SECONDS:g} s") from None
+        except ClientDisconnect:
+            return Response(status_code=400)  # which nobody reads
         if not isinstance(body, dict):
             raise RefusedError(400, "send a JSON object")
         return JSONResponse(await run_in_threadpool(handle, body))
@@ -250,9 +288,10 @@ def _user() -> str:
 
 def _explain(_: Request, error: Exception) -> Response:
     """Errors of ours, as JSON."""
-    return JSONResponse(
-        {"error": str(error)}, error.status if isinstance(error, RefusedError) else 400
-    )
+    status = 503 if isinstance(error, StoreError) else 400
+    if isinstance(error, RefusedError):
+        status = error.status
+    return JSONResponse({"error": str(error)}, status)
 
 
 def _answer(body: Any) -> Answer:
@@ -264,7 +303,7 @@ def _answer(body: Any) -> Answer:
     reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement"):
         raise LabelError(f"there is no reason {reason!r}")
-    decides = reason == "disagreement"
+    decides = reason in ("disagreement", "mistake")  # a review, not one more opinion
     return Answer(_text(body, "token"), image, label, reason, decides)
 
 
@@ -275,6 +314,14 @@ def _text(body: dict[str, Any], name: str) -> str:
     return value.strip()
 
 
+def _number_of_questions(body: dict[str, Any]) -> int:
+    n = body.get("n", 0)
+    if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
+        raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
+    _text(body, "client")
+    return n
+
+
 def _range(request: Request) -> tuple[int, int]:
     values = [request.query_params.get(name, "0") for name in ("start", "n")]
     if not all(value.isdecimal() and len(value) < 10 for value in values):
@@ -282,10 +329,7 @@ def _range(request: Request) -> tuple[int, int]:
     return int(values[0]), min(int(values[1]) or 60, MOST_TILES)
 
 
-def _thumbnail(picture: Picture) -> tuple[bytes, str]:
-    return _small_copy(picture, picture.path.stat().st_mtime_ns), "image/jpeg"
-
-
-@lru_cache(maxsize=1024)
-def _small_copy(picture: Picture, _modified: int) -> bytes:
-    return shrink(picture, THUMBNAIL)
+def _is_small(picture: Picture) -> bool:
+    if picture.format not in _IMAGES or picture.mode.startswith("I"):
+        return False  # browsers do not show it, or show 16-bit grey as black
+    return picture.n_bytes <= PLAIN_BYTES and picture.width * picture.height <= PLAIN_PIXELS

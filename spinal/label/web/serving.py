@@ -13,6 +13,7 @@ from rich.console import Console
 from spinal.errors import SpinalError
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.store.project import Project
+from spinal.label.web.connections import MOST_CONNECTIONS, LimitedProtocol
 from spinal.label.web.security import Rules, is_loopback, keep_token
 from spinal.label.web.server import Server
 
@@ -38,7 +39,8 @@ class Page:
         app = Server(self.project, self.rules, self.supervisor).app
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, lifespan="off",
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=2, http=LimitedProtocol, ws="none",
+            limit_concurrency=MOST_CONNECTIONS,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spinal.errors import FileFormatError
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project
 from spinal.methods import CLASSIFIERS
@@ -31,7 +32,10 @@ class Views:
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """The beliefs of the newest round; read again when the file has changed."""
+        """The beliefs of the newest round; read again when the file has changed.
+
+        A damaged file is deleted: the worker writes it again.
+        """
         file: Path = self.project.beliefs_file
         try:
             stat = file.stat()
@@ -39,7 +43,11 @@ class Views:
             return None
         now = (stat.st_mtime_ns, stat.st_ino)
         if now != self._read:
-            self._beliefs, self._read = Beliefs.load(file), now
+            try:
+                self._beliefs, self._read = Beliefs.load(file), now
+            except FileFormatError:
+                self._beliefs, self._read = None, None
+                file.unlink(missing_ok=True)
         return self._beliefs
 
     def shares(self) -> dict[str, float] | None:

@@ -233,6 +233,46 @@ def test_a_worker_that_is_killed_is_restarted(supervise: Callable[[str], Supervi
     eventually(lambda: supervisor._worker is not None and supervisor._worker.pid != first)
 
 
+IDLE = 'import sys; print(\'{"state": "idle"}\', flush=True); sys.stdin.read()'
+
+
+def test_answers_that_arrive_while_the_worker_dies(
+    supervise: Callable[[str], Supervisor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinal.label.learning.supervisor.PAUSES", (0.01,))
+    supervisor = supervise("import os, time; time.sleep(0.1); os._exit(3)")
+    died = 0
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        before = supervisor.restarts
+        supervisor.wake()
+        died += supervisor.restarts != before
+    assert died > 3
+    assert supervisor._thread.is_alive()
+    assert "ended with code 3" in supervisor.status["message"]
+
+
+def test_a_folder_that_vanishes_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinal.label.learning.supervisor.PAUSES", (0.05,))
+    home = tmp_path / "home"
+    home.mkdir()
+    supervisor = Supervisor(home, [sys.executable, "-c", IDLE])
+    supervisor.start()
+    try:
+        eventually(lambda: supervisor.status["state"] == "idle")
+        home.rename(tmp_path / "elsewhere")
+        assert supervisor._worker is not None
+        supervisor._worker.kill()
+        eventually(lambda: supervisor.restarts > 2)
+        assert "worker.log is not there any more" in supervisor.status["message"]
+        (tmp_path / "elsewhere").rename(home)
+        eventually(lambda: supervisor.status["state"] == "idle")
+    finally:
+        supervisor.stop(1)
+
+
 def test_stopping_ends_the_worker(supervise: Callable[[str], Supervisor]) -> None:
     supervisor = supervise('import sys; print(\'{"state": "idle"}\', flush=True); sys.stdin.read()')
     eventually(lambda: supervisor.status["state"] == "idle")

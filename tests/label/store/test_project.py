@@ -13,7 +13,7 @@ from PIL import Image
 from spinal.data import images
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.label.store.pictures import inspect
-from spinal.label.store.project import find_images, open_project
+from spinal.label.store.project import find_images, find_unreadable, open_project
 from tests.label.files import make_images, png_that_claims
 
 
@@ -102,6 +102,16 @@ def test_only_images_that_are_not_hidden(folder: Path) -> None:
     assert [name for name in found if not name.startswith("image-")] == ["photo.JPG"]
 
 
+def test_images_that_are_left_out_are_named(folder: Path) -> None:
+    for name in ("photo.HEIC", "line\nbreak.png", "notes.txt", *(f"{i}.svg" for i in range(12))):
+        (folder / name).write_bytes(b"")
+    lines = find_unreadable(folder)
+    assert lines[0] == "'line\\nbreak.png': rename it"
+    assert lines[1].startswith("0.svg: convert it (.png, ")
+    assert lines[-1].startswith("and 3 more: convert it")
+    assert len(lines) == 12
+
+
 @pytest.mark.parametrize("name", ["../secret.png", "/etc/passwd", "sub/../../secret.png"])
 def test_names_that_lead_out_are_refused(folder: Path, name: str) -> None:
     Image.new("RGB", (8, 8)).save(folder.parent / "secret.png")
@@ -127,14 +137,14 @@ def test_links_that_lead_out_are_refused_and_listed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not a PNG, JPEG or WebP image"),
+        (b"", "not a PNG, JPEG, WebP"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "not a PNG"),
-        (b"GIF89a" + b"\0" * 100, "not a PNG"),
+        (b"8BPS" + b"\0" * 100, "not a PNG"),
         (png_that_claims(50_000, 50_000), "decompression bomb"),
         (png_that_claims(11_000, 10_000), "more than 100,000,000"),
         (png_that_claims(9_000, 9_000), "too many for its"),
     ],
-    ids=["empty", "svg", "gif", "bomb", "too-large", "lying"],
+    ids=["empty", "svg", "psd", "bomb", "too-large", "lying"],
 )
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_what_is_no_image_or_lies_about_its_size_is_refused_undecoded(

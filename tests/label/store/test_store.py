@@ -132,6 +132,13 @@ def test_without_a_queue_test_questions_come_first_and_then_chance(store: Store)
     assert store.questions.ask("c", "eve", 1) == []
 
 
+def test_leases_of_a_clock_that_was_set_back_are_void(store: Store) -> None:
+    tomorrow = store.questions.ask("a", "ada", 3, now=86_400.0)
+    assert [q.image for q in store.questions.ask("b", "bob", 3, now=0.0)] == [
+        q.image for q in tomorrow
+    ]
+
+
 def test_leases_keep_images_apart_until_they_run_out(store: Store) -> None:
     queue_up(store, 50)
     a = store.questions.ask("a", "ada", 5, now=0.0)

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
-from spinal.errors import DataError
-from spinal.label.store.pictures import inspect
-from spinal.label.web.pictures import show, shrink
-from tests.label.files import make_images
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    make_images(tmp_path, 2)
-    return tmp_path
+from spinal.label.store.project import Project
+from tests.label.store.test_decoding import WEBP_BOMB, jpeg_bomb
 
 
-def test_small_files_are_shown_as_they_are_and_large_ones_scaled(folder: Path) -> None:
-    small = inspect(folder, "image-0000.png")
-    assert show(small) == ((folder / "image-0000.png").read_bytes(), "image/png")
-    Image.new("RGB", (3000, 2000), "teal").save(folder / "large.jpg")
-    content, kind = show(inspect(folder, "large.jpg"))
-    assert kind == "image/jpeg"
-    (folder / "copy.jpg").write_bytes(content)
-    copy = inspect(folder, "copy.jpg")
-    assert (copy.width, copy.height) == (1600, 1067)
+def number_of(project: Project, name: str) -> int:
+    return next(row["id"] for row in project.store.images() if row["path"] == name)
 
 
-def test_a_truncated_image_is_an_error_of_ours(folder: Path) -> None:
-    whole = (folder / "image-0000.png").read_bytes()
-    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="truncated"):
-        shrink(inspect(folder, "cut.png"), 16)
+def test_small_files_are_shown_as_they_are_and_large_ones_scaled(
+    client: TestClient, project: Project
+) -> None:
+    small = client.get("/image/1")
+    assert small.content == (project.folder / "image-0000.png").read_bytes()
+    assert small.headers["content-type"] == "image/png"
+    Image.new("RGB", (3000, 2000), "teal").save(project.folder / "large.jpg")
+    project.scan()
+    number = number_of(project, "large.jpg")
+    for route, size in (("image", (1600, 1067)), ("thumb", (240, 160))):
+        for _ in range(2):
+            reply = client.get(f"/{route}/{number}")
+            assert reply.headers["content-type"] == "image/jpeg"
+            with Image.open(io.BytesIO(reply.content)) as copy:
+                assert copy.size == size
+    assert len(list((project.home / "previews").rglob("*.jpg"))) == 2
+
+
+@pytest.mark.parametrize("route", ["image", "thumb"])
+def test_a_truncated_image_is_skipped_for_that_reason(
+    client: TestClient, project: Project, route: str
+) -> None:
+    Image.effect_noise((3000, 2000), 9).save(project.folder / "cut.png")
+    whole = (project.folder / "cut.png").read_bytes()
+    (project.folder / "cut.png").write_bytes(whole[: len(whole) // 2])
+    project.scan()
+    refused = client.get(f"/{route}/{number_of(project, 'cut.png')}")
+    assert refused.status_code == 404
+    assert "truncated" in refused.json()["error"]
+    project.scan()  # which looks again at files that were refused
+    assert [row["path"] for row in project.store.problems()] == ["cut.png"]
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+def test_bombs_are_skipped_and_other_images_come(client: TestClient, project: Project) -> None:
+    (project.folder / "scans.jpg").write_bytes(jpeg_bomb())
+    (project.folder / "large.webp").write_bytes(WEBP_BOMB)
+    project.scan()
+    for name in ("scans.jpg", "large.webp"):
+        for route in ("image", "thumb", "image"):
+            assert client.get(f"/{route}/{number_of(project, name)}").status_code == 404
+    assert client.get("/thumb/1").status_code == 200
+    problems = {row["path"]: row["problem"] for row in project.store.problems()}
+    assert problems == {
+        "large.webp": "takes too much memory to be decoded",
+        "scans.jpg": "a JPEG of 406 scans, more than 100",
+    }

@@ -88,6 +88,10 @@ def test_two_people_get_different_images(client: TestClient) -> None:
         {"answers": [{"token": "t", "image": "1", "label": "red"}]},
         {"answers": [{"token": "", "image": 1, "label": "red"}]},
         {"answers": [{"token": "t", "image": 1, "label": "red", "reason": "model"}]},
+        {"answers": [{"token": "t", "image": 2**63, "label": "red"}]},
+        {"answers": [{"token": "t", "image": -(10**40), "label": "red"}]},
+        {"answers": [{"token": "t", "image": 1, "label": "red"}], "n": 21},
+        {"answers": [{"token": "t", "image": 1, "label": "red"}], "client": ""},
         {"answers": []},
         {"answers": "all"},
         {"answers": [{"token": "t", "image": 1, "label": "red"}], "person": "a\nb"},
@@ -104,9 +108,35 @@ def test_wrong_answers_are_refused_with_a_reason(
 
 
 def test_a_body_that_is_not_json_is_refused(client: TestClient) -> None:
-    for body in (b"{", b"[1]", b"\xff"):
+    for body in (b"{", b"[1]", b"\xff", b"[" * 200_000, b'{"n": ' + b"9" * 5000 + b"}"):
         headers = {"content-type": "application/json"}
         assert client.post("/api/next", content=body, headers=headers).status_code == 400
+
+
+def test_numbers_beyond_those_of_the_store_are_unknown_images(client: TestClient) -> None:
+    for number in (2**63, 10**30):
+        assert client.get(f"/image/{number}").status_code == 400
+        assert client.get(f"/thumb/{number}").status_code == 400
+
+
+def test_a_damaged_file_of_beliefs_loses_no_answer(client: TestClient, project: Project) -> None:
+    believe(project)
+    content = project.beliefs_file.read_bytes()
+    for i in range(40):
+        project.beliefs_file.write_bytes(content[:i] + b"\xff\0" + content[i + 2 * i :])
+        assert answer(client, 1, "red", f"t{i}").status_code == 200
+    assert len(project.store.answers()) == 40
+    believe(project)
+    assert client.get("/api/outliers").json()["images"]
+
+
+def test_a_full_disk_is_no_refusal(client: TestClient, project: Project) -> None:
+    project.store._database.all("PRAGMA max_page_count = 1")
+    replies = [answer(client, 1, "red", f"t{i}" + "x" * 90) for i in range(3000)]
+    bad = [reply for reply in replies if reply.status_code != 200]
+    assert {reply.status_code for reply in bad} == {503}
+    assert "the disk is full" in bad[0].json()["error"]
+    assert len(project.store.answers()) == len(replies) - len(bad)
 
 
 def test_beliefs_go_with_questions_but_not_with_tests(client: TestClient, project: Project) -> None:
@@ -184,6 +214,13 @@ def test_disagreements_are_listed_and_decided(client: TestClient, project: Proje
     answer(client, 5, "blue", "t3", reason="disagreement")
     assert client.get("/api/disagreements").json()["images"] == []
     assert project.store.image(5)["label"] == "blue"
+
+
+def test_who_corrects_a_likely_mistake_decides(client: TestClient, project: Project) -> None:
+    answer(client, 5, "red", "t1")
+    answer(client, 5, "blue", "t2", person="bob", reason="mistake")
+    assert project.store.image(5)["label"] == "blue"
+    assert client.get("/api/disagreements").json()["images"] == []
 
 
 def test_bulk_answers_are_all_or_none_and_undone_together(

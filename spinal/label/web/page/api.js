@@ -23,13 +23,15 @@ export const person = {
   set: (name) => localStorage.setItem("spinal-person", name.trim()),
 };
 
+/** The server has understood a request, and says why it does not do it. */
 export class Refusal extends Error {}
 
 async function request(path, options) {
   const response = await fetch(path, { ...options, credentials: "same-origin" });
-  const body = await response.json().catch(() => ({ error: response.statusText }));
-  if (!response.ok) throw new Refusal(body.error);
-  return body;
+  const body = await response.json().catch(() => ({}));
+  if (response.ok) return body;
+  if (response.status < 500 && body.error) throw new Refusal(body.error);
+  throw new Error(body.error || `${response.status} ${response.statusText}`);
 }
 
 export const get = (path) => request(path);
@@ -41,7 +43,7 @@ const post = (path, body) =>
     body: JSON.stringify({ client: client(), person: person.get(), ...body }),
   });
 
-/** Post until the server answers. Only what it refuses is given up. */
+/** Post until it is done. Only what the server refuses is given up: a full disk is no refusal. */
 async function insist(path, body) {
   for (;;) {
     try {
@@ -50,7 +52,9 @@ async function insist(path, body) {
       return result;
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      complain("The server does not answer. Your last answer is kept here, and sent as soon as it is back.");
+      complain(error instanceof TypeError // what fetch throws if there is no connection
+        ? "The server does not answer. Your last answer is kept here, and sent as soon as it is back."
+        : `${error.message}. Your last answer is kept here, and sent again until it is saved.`);
       await new Promise((wake) => setTimeout(wake, 700));
     }
   }
@@ -63,17 +67,31 @@ export function complain(text) {
 
 export const next = (n) => insist("/api/next", { n });
 
+const batches = []; // tokens of answers that were given at once, since the page was opened
+
 export async function answer(answers, n = 0) {
   const body = { answers, n, person: person.get() };
   localStorage.setItem(OUTBOX, JSON.stringify(body));
   try {
-    return await insist("/api/answers", body);
+    const reply = await insist("/api/answers", body);
+    batches.push(answers.map((each) => each.token));
+    return reply;
   } finally {
     localStorage.removeItem(OUTBOX);
   }
 }
 
-export const undo = (tokens, n) => insist("/api/undo", { tokens, n });
+/** One of the last answers of this page; undefined if there is none to undo. */
+export const lastAnswer = () => batches.at(-1)?.at(-1);
+
+/** Undo an answer, and all that were given at once with it. */
+export async function undo(token, n = 0) {
+  const at = batches.findLastIndex((batch) => batch.includes(token));
+  const tokens = at < 0 ? [token] : batches[at];
+  const reply = await insist("/api/undo", { tokens, n });
+  if (at >= 0) batches.splice(at, 1);
+  return { ...reply, undone: tokens.length };
+}
 
 /** What was answered and not acknowledged when the page was closed. */
 export async function sendLeftOvers() {

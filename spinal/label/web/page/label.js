@@ -8,7 +8,7 @@ const AHEAD = 4;
 const pictures = new Map(); // number of an image -> its decoded <img>
 let questions = [];
 let busy = false;
-let last = null; // token of the last answer, which U takes back
+let last = null; // token of the last answer before the page was opened
 let state = null;
 
 export async function start(first) {
@@ -101,11 +101,13 @@ async function answer(label) {
 
 async function undo() {
   if (busy) return;
-  if (!last) return toast("There is nothing to undo.");
+  const token = api.lastAnswer() ?? last;
+  if (!token) return toast("There is nothing to undo.");
   busy = true;
   try {
-    await take(await api.undo([last], AHEAD));
-    toast("Taken back.");
+    const reply = await api.undo(token, AHEAD);
+    await take(reply);
+    toast(reply.undone > 1 ? `${reply.undone} answers taken back.` : "Taken back.");
   } catch (error) {
     api.complain(error.message);
   } finally {
@@ -147,7 +149,7 @@ function drawChoices() {
 
 function drawSide() {
   const question = questions[0];
-  $("undo").disabled = !last;
+  $("undo").disabled = !(api.lastAnswer() ?? last);
   $("why").dataset.reason = question?.reason ?? "";
   $("reason").replaceChildren(...(question ? because(question) : ["There is nothing to ask."]));
   $("belief").replaceChildren(...believed(question));
@@ -155,13 +157,15 @@ function drawSide() {
   drawCurve($("curve"), state);
 }
 
-function because({ reason, belief }) {
+function because({ reason, belief, round }) {
+  if (belief && belief.round !== round) belief = null; // of a newer model than the one that asked
   const top = belief && sorted(belief).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
-    uncertain: ["Uncertain", `One of those that the model is least sure of${top ? `: ${top}` : ""}.`],
+    uncertain: ["Uncertain", top ? `One of those that the model is least sure of: ${top}.`
+      : "One of those that an earlier model was least sure of."],
     new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
-      : "Unlike what it has learnt from."],
+      : "Unlike what an earlier model had learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
     holdout: ["Test question", "Drawn at random, and not learnt from by the model that it measures."],
     random: ["By chance", "The model has nothing to ask yet."],

@@ -40,8 +40,6 @@ const REASONS = { guesses: "guess", mistakes: "mistake", outliers: "outlier", di
 
 let kind = null, state = null, label = null, items = [], shown = 0;
 
-export const counts = (now) => ({ disagreements: now.progress.disputed });
-
 export async function open(which, now) {
   kind = which;
   state = now;
@@ -58,7 +56,7 @@ async function load(start) {
   const reply = await api.get(`/api/${kind}?${query}`).catch((error) => ({ images: [], error: error.message }));
   if (wanted !== kind) return;
   if (reply.error) api.complain(reply.error);
-  const tiles = reply.images.map((image) => ({ ...image, out: false, as: null }));
+  const tiles = reply.images.map((image) => ({ ...image, out: false, as: null, inView: false, seen: false }));
   items = start ? [...items, ...tiles] : tiles;
   shown = start + tiles.length;
   $("grid").replaceChildren(...items.map(tile));
@@ -76,10 +74,29 @@ function afterChange() {
 }
 
 function confirmButton() {
-  const agreed = items.filter((item) => !item.out).length;
+  const agreed = items.filter((item) => !item.out && item.seen).length;
+  const unseen = items.filter((item) => !item.out && !item.seen).length;
   const changed = items.filter((item) => item.out && item.as).length;
   const text = `Confirm ${agreed} as ${label}` + (changed ? `, ${changed} as corrected` : "");
-  return el("button", { class: "primary", onclick: confirmAll }, text, " ", el("kbd", {}, "Enter"));
+  return el("div", {},
+    el("button", { class: "primary", onclick: confirmAll }, text, " ", el("kbd", {}, "Enter")),
+    unseen ? el("p", { class: "muted" }, `${count(unseen, "more", "more")} further down, not yet seen`) : null);
+}
+
+/** Tiles in view; one has been seen when its image was there while it was in view. */
+const watcher = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    const item = items.find((each) => nodeOf(each) === target);
+    if (item) look(item, isIntersecting);
+  }
+}, { threshold: 0.6 });
+
+function look(item, inView) {
+  item.inView = inView;
+  const image = nodeOf(item)?.querySelector("img");
+  if (item.seen || !inView || !image?.complete || !image.naturalWidth) return;
+  item.seen = true;
+  afterChange();
 }
 
 function tile(item) {
@@ -88,7 +105,10 @@ function tile(item) {
     el("div", { class: "caption" }, ...KINDS[kind].caption(item)),
     el("div", { class: "tile-choices" }, ...choices(item)));
   node.title = item.path;
-  if (KINDS[kind].bulk) node.querySelector("img").onclick = () => toggle(item);
+  const image = node.querySelector("img");
+  image.onload = () => look(item, item.inView);
+  watcher.observe(node);
+  if (KINDS[kind].bulk) image.onclick = () => toggle(item);
   return node;
 }
 
@@ -119,7 +139,7 @@ function choose(item, name) {
 }
 
 const confirmAll = () =>
-  send(items.filter((item) => !item.out || item.as), (item) => [item, item.as ?? label]);
+  send(items.filter((item) => (item.out ? item.as : item.seen)), (item) => [item, item.as ?? label]);
 
 async function send(chosen, decide) {
   if (!chosen.length) return;
@@ -133,7 +153,7 @@ async function send(chosen, decide) {
   } catch (error) {
     return api.complain(error.message);
   }
-  toast(`${count(answers.length, "answer")} saved.`, { text: "Undo", run: () => takeBack(answers) });
+  toast(`${count(answers.length, "answer")} saved.`, { text: "Undo", run: undoLast });
   const gone = new Set(chosen);
   for (const item of items) if (gone.has(item)) nodeOf(item).remove();
   items = items.filter((item) => !gone.has(item));
@@ -142,9 +162,17 @@ async function send(chosen, decide) {
   focus(Math.min(focused, items.length - 1));
 }
 
-async function takeBack(answers) {
-  await api.undo(answers.map((answer) => answer.token), 0).catch((error) => api.complain(error.message));
-  if (kind) await load(0);
+/** Take back what was answered last, all of it that was confirmed at once. */
+async function undoLast() {
+  const last = api.lastAnswer();
+  if (!last) return toast("There is nothing to undo.");
+  try {
+    const { undone } = await api.undo(last);
+    toast(`${count(undone, "answer")} taken back.`);
+  } catch (error) {
+    api.complain(error.message);
+  }
+  await load(0);
 }
 
 function drawChips() {
@@ -167,7 +195,8 @@ export function key(event) {
     return true;
   }
   if (event.target.closest("button")) return false;
-  if (event.key === "Enter" && KINDS[kind].bulk) confirmAll();
+  if (event.key.toLowerCase() === "u") undoLast();
+  else if (event.key === "Enter" && KINDS[kind].bulk) confirmAll();
   else if (at < 0) return false;
   else if (event.key === "Enter" && KINDS[kind].keep) choose(items[at], items[at].label);
   else if (event.key === " ") KINDS[kind].bulk ? toggle(items[at]) : KINDS[kind].skip && choose(items[at], null);

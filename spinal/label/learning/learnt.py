@@ -1,0 +1,77 @@
+"""What the saved model of a project was fitted to, and the fit of what it has not learnt yet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spinal.files import CHECKSUMS, existing_folder, verify_checksums, write_text
+from spinal.label.store.project import Project
+
+#: Settings of a project on which its model depends.
+_SETTINGS = ("encoder", "network", "method", "seed")
+
+
+@dataclass(frozen=True)
+class Age:
+    """How old the saved model is.
+
+    Attributes:
+        labels: number of labels that it could be fitted to.
+        unlearnt: number of these that it was not fitted to, or that have changed since.
+        withdrawn: number of labels that it was fitted to and that are no longer there.
+    """
+
+    labels: int
+    unlearnt: int
+    withdrawn: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it was fitted to all labels as they are now."""
+        return not self.unlearnt and not self.withdrawn
+
+    def __str__(self) -> str:
+        text = f"the model was fitted to {self.labels - self.unlearnt} of {self.labels} labels"
+        return text + (f" and to {self.withdrawn} withdrawn ones" if self.withdrawn else "")
+
+
+def note_learnt(project: Project, labels: Mapping[int, int]) -> None:
+    """Record what the model that was just saved was fitted to: image to class."""
+    names = {str(image): project.settings.classes[label] for image, label in labels.items()}
+    values = {"model": _fingerprint(project), "labels": names}
+    write_text(project.learnt_file, json.dumps(values))
+
+
+def model_age(project: Project) -> Age:
+    """How old the saved model is. One that is not known, or has other settings, has learnt none."""
+    wanted = {r["id"]: r["label"] for r in project.store.images() if r["problem"] is None}
+    now = {image: label for image, label in wanted.items() if label is not None}
+    learnt = _read(project)
+    return Age(
+        len(now),
+        sum(learnt.get(image) != label for image, label in now.items()),
+        sum(image in wanted and wanted[image] is None for image in learnt),
+    )
+
+
+def _read(project: Project) -> dict[int, str]:
+    """The labels that the saved model was fitted to; none if the record is of another model."""
+    try:
+        values = json.loads(project.learnt_file.read_text(encoding="utf-8"))
+        if values["model"] == _fingerprint(project):
+            return {int(image): label for image, label in values["labels"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # none yet, or damaged
+    return {}
+
+
+def _fingerprint(project: Project) -> str:
+    """A hash of the saved model and of the settings that it depends on; an error if damaged."""
+    folder = existing_folder(project.model_folder)
+    verify_checksums(folder)
+    settings = [getattr(project.settings, name) for name in _SETTINGS]
+    checksums = (folder / CHECKSUMS).read_bytes()
+    return hashlib.sha256(checksums + json.dumps(settings).encode()).hexdigest()

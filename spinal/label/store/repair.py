@@ -1,0 +1,134 @@
+"""Dated copies of the file of labels, and what can be saved of a damaged one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from spinal.label.store.database import Database
+from spinal.label.store.store import Store
+
+#: Copies that are kept, one for each day on which the project was opened.
+COPIES = 7
+_NAME = "labels-{}.sqlite"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was saved of a damaged file.
+
+    Attributes:
+        answers: number of answers in the new file.
+        lost: number of answers that were found but name an image that was not.
+        old: where the damaged file is now.
+    """
+
+    answers: int
+    lost: int
+    old: Path
+
+    def __str__(self) -> str:
+        lost = f", {self.lost} lost" if self.lost else ""
+        return f"repaired: {self.answers} answers saved{lost}; the damaged file is {self.old}"
+
+
+def keep_copy(store: Store, folder: Path) -> None:
+    """Keep a copy of today, and the newest `COPIES` of all."""
+    today = folder / _NAME.format(datetime.now().strftime("%Y-%m-%d"))
+    if not today.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        store.copy(today)
+        for old in copies_in(folder)[:-COPIES]:
+            old.unlink(missing_ok=True)
+
+
+def copies_in(folder: Path) -> list[Path]:
+    """The copies, oldest first."""
+    return sorted(folder.glob(_NAME.format("*")))
+
+
+def repair(path: Path, copies: Path) -> Repair:
+    """Make a new file of labels from what can be read of the old one and of its copies.
+
+    The damaged file is kept under another name. Labels follow from the answers.
+
+    Args:
+        path: the file of labels.
+        copies: the folder of copies.
+    """
+    tables: dict[str, dict[Any, Row]] = {"images": {}, "answers": {}, "rounds": {}}
+    for source in (*copies_in(copies), path):  # what is newer counts more
+        for table, key in (("images", "id"), ("answers", "token"), ("rounds", "round")):
+            tables[table] |= {row[key]: row for row in _readable_rows(source, table)}
+    fresh = path.with_name(path.name + ".repaired")
+    for name in _files(fresh):
+        name.unlink(missing_ok=True)
+    saved, lost = _fill(fresh, tables)
+    old = path.with_name(f"labels-damaged-{datetime.now():%Y-%m-%d-%H%M%S}.sqlite")
+    for from_, to in zip(_files(path), _files(old), strict=True):
+        with suppress(FileNotFoundError):
+            os.replace(from_, to)
+    os.replace(fresh, path)
+    return Repair(saved, lost, old)
+
+
+def _fill(path: Path, tables: dict[str, dict[Any, Row]]) -> tuple[int, int]:
+    """Make a file of labels from rows; the number of answers in it, and of those left out.
+
+    Rows that contradict the tables, as damaged ones do, are left out.
+    """
+    with closing(Database(path)) as database, database.transaction() as db:
+        for row in tables["images"].values():
+            _insert(db, "images", {**row, "label": None, "disputed": False, "problem": None})
+        answers = sorted(tables["answers"].values(), key=lambda row: row["id"])
+        stored = [_insert(db, "answers", row) for row in answers]
+        for row in tables["rounds"].values():
+            _insert(db, "rounds", row)
+    with closing(Store(path)) as store:
+        for image in {row["image"] for row in store.answers()}:
+            store.settle(image)
+    return sum(stored), len(stored) - sum(stored)
+
+
+def _insert(db: sqlite3.Connection, table: str, row: Row) -> bool:
+    """Insert a row if the table can take it."""
+    known = {column[1] for column in db.execute(f"PRAGMA table_info({table})")}
+    columns = [name for name in row if name in known]
+    places = ", ".join("?" * len(columns))
+    try:
+        db.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})",
+            [row[name] for name in columns],
+        )
+    except (sqlite3.IntegrityError, sqlite3.InterfaceError):
+        return False
+    return True
+
+
+def _files(path: Path) -> list[Path]:
+    """A SQLite file and what belongs to it."""
+    return [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+
+
+def _readable_rows(path: Path, table: str) -> Iterator[Row]:
+    """The rows of a table that can be read: from its start up to damage, and from its end."""
+    if not path.exists():
+        return
+    seen: set[int] = set()
+    for order in ("ASC", "DESC"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+            db.row_factory = sqlite3.Row
+            db.text_factory = lambda text: text.decode("utf-8", "replace")
+            for row in db.execute(f"SELECT rowid AS number, * FROM {table} ORDER BY 1 {order}"):
+                if row["number"] in seen:
+                    break
+                seen.add(row["number"])
+                yield {key: row[key] for key in row.keys() if key != "number"}  # noqa: SIM118
