@@ -15,7 +15,7 @@ from spinal.classifiers import Part, label_frequencies, pool_frequencies
 from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, fit_on_vectors
 from spinal.classifiers.parts import stratified_folds
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
-from spinal.classifiers.priors import check_prior, given_frequencies
+from spinal.classifiers.priors import check_prior, given_frequencies, overcorrected
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
@@ -131,6 +131,8 @@ class SPN(Posterior):
             view = context.draw_unlabelled(UNLABELLED)
             log_probs = _predict(blend, view)
             return pool_frequencies(log_probs, blend.before, frequencies, len(labels))
+        if blend.sharpness is not None:  # on the features of a network
+            return overcorrected(frequencies, blend.before)
         return frequencies
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
