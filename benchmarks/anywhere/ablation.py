@@ -159,7 +159,9 @@ def write(lines: pd.DataFrame, path: Path) -> None:
     for variant in lines["variant"].unique():
         accuracy, nll = wide["accuracy"][variant].dropna(), wide["nll"][variant].dropna()
         lower = (
-            "" if variant == "logistic" else f"{100 * (nll < wide['nll']['logistic']).mean():.0f} %"
+            ""
+            if variant == "logistic"
+            else f"{100 * (nll < wide['nll']['logistic'][nll.index]).mean():.0f} %"
         )
         text.append(
             f"| {variant} | {100 * (best - accuracy).mean():.2f} | "

@@ -83,6 +83,21 @@ def label_frequencies(counts: Tensor) -> Tensor:
     return log_w.softmax(0) @ ((counts + a) / (n + n_classes * a))
 
 
+def overcorrected(frequencies: Tensor, before: Tensor) -> Tensor:
+    r"""Class frequencies ``[C]`` for classifiers on the features of a network.
+
+    A network that was trained on labels favours their frequent classes in its features as well.
+    So the step from the frequencies before to those wanted is made half as long again:
+    :math:`q'_c \propto \pi_c (q_c / \pi_c)^{1.5}`.
+
+    Args:
+        frequencies: those wanted, ``[C]``.
+        before: those of the labels, ``[C]``.
+    """
+    shifted = before * (frequencies / before) ** 1.5
+    return shifted / shifted.sum()
+
+
 def pool_frequencies(log_probs: Tensor, before: Tensor, guard: Tensor, n_labels: int) -> Tensor:
     """Class frequencies ``[C]`` by EM on predictions.
 

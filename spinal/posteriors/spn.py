@@ -22,6 +22,7 @@ from spinal.classifiers.priors import (
     check_class_weight,
     check_prior,
     given_frequencies,
+    overcorrected,
     weighted_frequencies,
 )
 from spinal.classifiers.storage import from_tensors, to_tensors
@@ -177,6 +178,8 @@ class SPN(Posterior):
             view = context.draw_unlabelled(UNLABELLED)
             log_probs = _predict(blend, view)
             return pool_frequencies(log_probs, blend.before, frequencies, len(labels))
+        if blend.sharpness is not None:  # on the features of a network
+            return overcorrected(frequencies, blend.before)
         return frequencies
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:

@@ -19,7 +19,7 @@ from spinal.classifiers import (
     shift_prior,
 )
 from spinal.classifiers.blend import Blend, fit_on_vectors
-from spinal.classifiers.priors import check_prior, given_frequencies
+from spinal.classifiers.priors import check_prior, given_frequencies, overcorrected
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.classifiers.units import Coordinates, plausible_kinds
@@ -61,6 +61,15 @@ def test_equal_counts_are_taken_for_chance_and_unequal_ones_are_not() -> None:
     assert (label_frequencies(long_tail) - expected).abs().max() < 0.02
     torch.testing.assert_close(label_frequencies(by_chance).sum(), torch.tensor(1.0).double())
     assert (label_frequencies(torch.tensor([9, 0, 0])) > 0).all()
+
+
+def test_the_step_to_other_frequencies_is_half_as_long_again_on_a_network() -> None:
+    before, wanted = torch.tensor([0.5, 0.3, 0.2]).double(), torch.full((3,), 1 / 3).double()
+    shifted = overcorrected(wanted, before)
+    steps = [(q / q[0]).log() - (before / before[0]).log() for q in (shifted, wanted)]
+    torch.testing.assert_close(steps[0], 1.5 * steps[1])
+    torch.testing.assert_close(shifted.sum(), torch.tensor(1.0).double())
+    torch.testing.assert_close(overcorrected(before, before), before)
 
 
 def test_a_shift_of_the_prior_is_bayes_rule() -> None:
