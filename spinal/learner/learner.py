@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -11,15 +11,17 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from spinal import networks
-from spinal.acquisition import Candidates, make_acquisition
-from spinal.data import Points, Pool, as_points
+from spinal.acquisition import Acquisition, Candidates, make_acquisition
+from spinal.data import Pool
 from spinal.errors import SpinalError
 from spinal.files import existing_folder, replacing_folder
+from spinal.html import html_table
 from spinal.learner import storage
 from spinal.learner.assessment import Assessment, Choice
+from spinal.learner.callbacks import Callback, OnStep, step_caller
 from spinal.learner.features import FeatureCache
 from spinal.learner.parts import (
     AcquisitionPart,
@@ -29,20 +31,25 @@ from spinal.learner.parts import (
     make_network,
     resolve_acquisition,
     resolve_posterior,
+    widen,
 )
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
+from spinal.learner.start import given_network, given_posterior
 from spinal.methods import find_method
 from spinal.networks import compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import FitContext, Posterior, View
+from spinal.posteriors import FitContext, Posterior, View, is_estimator
 from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
+from spinal.registry import is_own
 
 Indices = NDArray[np.int64]
 By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
+#: The name of the method of a learner with a classifier of one's own.
+ESTIMATOR = "estimator"
 #: Points per batch in `ActiveLearner.assess`.
 _BATCH = 8192
 
@@ -55,19 +62,24 @@ class ActiveLearner:
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
-    object. All settings are saved with the learner.
+    object. A name can be one of your own; see `spinal.registry`. All settings are saved with the
+    learner.
 
     Args:
         pool: the points, with their labels as far as they are known.
         network: computes features. It can also be any `nn.Module` that `spinal.networks.wrap` can
-            split without the name of a layer.
-        method: a name for a posterior and an acquisition function; see `spinal.methods`.
+            split without the name of a layer. None: ``lenet`` for images, ``dense`` for vectors.
+        method: a name for a posterior and an acquisition function; see `spinal.methods`. It can
+            also be any classifier with `predict_proba`, of scikit-learn or skorch, which is fitted
+            to the features; the points are then asked by margin.
         acquisition: how points are chosen. It can also be any function that maps `Candidates` to
             scores ``[N]``; the points with the highest scores are asked. None: that of the method.
         seed: of all randomness.
-        posterior: gives class probabilities. None: that of the method.
+        posterior: gives class probabilities. It can also be any classifier with `predict_proba`.
+            None: that of the method.
         validation: points and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
+        callbacks: objects that are told of every round and step; see `Callback`.
         settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
 
     Examples:
@@ -84,26 +96,32 @@ class ActiveLearner:
     def __init__(
         self,
         pool: Pool,
-        network: NetworkPart = "lenet",
-        method: str = "spn-cnn",
+        network: NetworkPart = None,
+        method: Any = "spn-cnn",
         acquisition: AcquisitionPart = None,
         seed: int = 0,
         *,
         posterior: PosteriorPart = None,
         validation: Validation | None = None,
         device: str = "auto",
+        callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        defaults = find_method(method)
+        if is_estimator(method):
+            method, posterior = ESTIMATOR, method if posterior is None else posterior
         self.pool = pool
+        self.callbacks = tuple(callbacks)
         self.settings = LearnerSettings(method, seed=seed, **settings)
-        self.posterior = resolve_posterior(posterior, defaults.posterior)
-        self.acquisition = resolve_acquisition(acquisition, defaults.acquisition)
+        self.posterior = resolve_posterior(posterior, _default(method, "posterior", posterior))
+        self.acquisition = resolve_acquisition(
+            acquisition, _default(method, "acquisition", acquisition)
+        )
         check_match(self.posterior, self.acquisition)
         self.device = choose_device(device)
         self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
         if self.settings.training.dropout is not None:
             networks.set_dropout(self.network, self.settings.training.dropout)
+        self.network.preprocess.fills_missing = self.posterior.takes_missing
         self.validation = validation
         #: Number of fits.
         self.rounds = 0
@@ -112,6 +130,8 @@ class ActiveLearner:
         #: The last `ask` in detail; None if its acquisition function uses no probabilities.
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
+        self._start: Posterior | None = None
+        self._n_classes = len(pool.classes)
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
@@ -121,6 +141,20 @@ class ActiveLearner:
             f"{len(self.pool.labelled_indices)} of {len(self.pool)} points labelled, "
             f"fitted {self.rounds} times)"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "ActiveLearner",
+            {
+                "method": self.settings.method,
+                "network": type(self.network).__name__ if not self.network.config
+                else self.network.config["name"],
+                "posterior": self.posterior,
+                "acquisition": self.acquisition,
+                "labelled": f"{len(self.pool.labelled_indices)} of {len(self.pool)} points",
+                "fits": self.rounds,
+            },
+        )  # fmt: skip
 
     @property
     def seed(self) -> int:
@@ -141,7 +175,31 @@ class ActiveLearner:
         """
         self.pool.record(indices, labels, correction=correction)
 
-    def fit(self, *, on_step: Callable[[str, int, int], None] | None = None) -> None:
+    def start_from(self, model: Any) -> None:
+        """Begin with a model that was trained elsewhere.
+
+        Until the first `fit`, it predicts, and chooses the points to ask. A network is trained
+        further from its weights. A model is not saved with the learner before that fit.
+
+        Args:
+            model: a trained `nn.Module` for these classes, or a fitted classifier with
+                `predict_proba` for points of this kind, whose ``classes_`` are names or numbers of
+                classes of the pool.
+
+        Raises:
+            SpinalError: if it is something else, or the learner is fitted already.
+        """
+        if self.rounds:
+            raise SpinalError("the learner is fitted already: start from a model before that")
+        if isinstance(model, nn.Module):
+            self.network = given_network(model, self.pool).to(self.device)
+            self.network.preprocess.fills_missing = self.posterior.takes_missing
+        self._start = given_posterior(model, self.pool.classes)
+        if not self.network.preprocess.fitted:
+            self.network.preprocess.fit(self.pool.points)
+        self._cache = FeatureCache(self.network, self.pool.points)
+
+    def fit(self, *, on_step: OnStep | None = None) -> None:
         """Train the network on all labelled points, then the posterior on its features.
 
         Args:
@@ -152,6 +210,10 @@ class ActiveLearner:
         if not len(indices):
             raise NotFittedError("there are no labels to learn from: ask, and tell, first")
         seed = derived_seed(self.seed, 1000 + self.rounds)
+        on_step = step_caller(self, on_step)
+        if self._n_classes != len(self.pool.classes):
+            self.network = widen(self.network, self.pool, seed).to(self.device)
+            self._n_classes = len(self.pool.classes)
         if not self.network.preprocess.fitted:
             self.network.preprocess.fit(self.pool.points)
         self.seconds = {}
@@ -172,6 +234,8 @@ class ActiveLearner:
         with self._timed("posterior"):
             self.posterior.fit(view, torch.as_tensor(labels), self._context(seed, on_step))
         self.rounds += 1
+        for callback in self.callbacks:
+            callback.on_round(self)
 
     def fit_beside(self, posterior: PosteriorPart) -> Posterior:
         """Fit another posterior to the same network and the same labels, to compare with.
@@ -186,7 +250,7 @@ class ActiveLearner:
             NotFittedError: before the first `fit`.
         """
         view = self._fitted().view(self.pool.labelled_indices)
-        other = resolve_posterior(posterior, find_method(self.settings.method).posterior)
+        other = resolve_posterior(posterior, "logistic")
         seed = derived_seed(self.seed, 999 + self.rounds)  # of the last fit
         other.fit(view, torch.as_tensor(self.pool.labels), self._context(seed))
         return other
@@ -210,7 +274,7 @@ class ActiveLearner:
         if b < 1:
             raise SpinalError(f"ask for one point or more, not {b}")
         generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
-        acquisition = self.acquisition if self.rounds else make_acquisition("random")
+        acquisition = self._acquisition()
         limit = self.settings.candidates
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
@@ -227,13 +291,11 @@ class ActiveLearner:
         self.pool.mark_asked(chosen)
         return chosen
 
-    def predict_log_proba(
-        self, points: ArrayLike | Points | View, *, by: By = "method"
-    ) -> NDArray[np.float32]:
+    def predict_log_proba(self, points: Any, *, by: By = "method") -> NDArray[np.float32]:
         """Natural logarithms of the class probabilities, ``[N, C]``.
 
         Args:
-            points: any points, in the pool or not; or the result of `view` for them.
+            points: any points of the kind of the pool's, in it or not; or the result of `view`.
             by: ``method`` for its posterior, ``network`` for the head of the network, or ``spn``
                 for the circuit alone, where the posterior combines it with other predictions.
 
@@ -242,42 +304,40 @@ class ActiveLearner:
         """
         view = self.view(points)
         if by == "method":
-            log_probs = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+            log_probs = self._posterior.predict(view, seed=self._round_seed(_SAMPLES))
         elif by == "network":
             log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
         else:
-            log_probs = self.posterior.predict_part(view, by)
+            log_probs = self._posterior.predict_part(view, by)
         return log_probs.numpy()
 
-    def predict_proba(
-        self, points: ArrayLike | Points | View, *, by: By = "method"
-    ) -> NDArray[np.float32]:
+    def predict_proba(self, points: Any, *, by: By = "method") -> NDArray[np.float32]:
         """Class probabilities ``[N, C]``; see `predict_log_proba`."""
         return np.exp(self.predict_log_proba(points, by=by))
 
-    def predict(self, points: ArrayLike | Points | View, *, by: By = "method") -> NDArray[np.int64]:
+    def predict(self, points: Any, *, by: By = "method") -> NDArray[np.int64]:
         """The most probable class of each point, as a number ``[N]``; see `predict_log_proba`."""
         return self.predict_log_proba(points, by=by).argmax(1)
 
-    def assess(self, points: ArrayLike | Points) -> Assessment:
+    def assess(self, points: Any) -> Assessment:
         """Uncertainty and density of any points, computed in batches."""
-        points = as_points(points)
+        points = self.pool.points_like(points)
         network = self._fitted().network
         entropies, margins, densities = [], [], []
         for rows in np.array_split(np.arange(len(points)), -(-len(points) // _BATCH)):
             view = View(network, points, rows, compute_features(network, points, rows))
-            log_probs_N_C = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+            log_probs_N_C = self._posterior.predict(view, seed=self._round_seed(_SAMPLES))
             entropies.append(entropy(log_probs_N_C))
             margins.append(margin(log_probs_N_C))
-            if "log_density" in self.posterior.provides:
-                densities.append(self.posterior.log_density(view))
+            if "log_density" in self._posterior.provides:
+                densities.append(self._posterior.log_density(view))
         return Assessment(
             torch.cat(entropies).numpy(),
             torch.cat(margins).numpy(),
             torch.cat(densities).numpy() if densities else None,
         )
 
-    def view(self, points: ArrayLike | Points | View) -> View:
+    def view(self, points: Any) -> View:
         """Features of any points under the current network, to reuse in several predictions.
 
         Raises:
@@ -286,7 +346,7 @@ class ActiveLearner:
         self._fitted()
         if isinstance(points, View):
             return points
-        points = as_points(points)
+        points = self.pool.points_like(points)
         features = compute_features(self.network, points)
         return View(self.network, points, np.arange(len(points)), features)
 
@@ -373,8 +433,8 @@ class ActiveLearner:
         if "log_probs" in needs:
             with self._timed("scoring"):
                 arrays["log_probs"] = self._log_probs(view, compare)
-                if "log_density" in self.posterior.provides:
-                    density = self.posterior.log_density(view)
+                if "log_density" in self._posterior.provides:
+                    density = self._posterior.log_density(view)
         if "log_density" in needs:
             arrays["log_density"] = self.posterior.log_density(view)
         if "moments" in needs:
@@ -394,12 +454,27 @@ class ActiveLearner:
         """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
         seed = self._round_seed(_SAMPLES)
         if compare:
-            return self.posterior.sample(view, seed=seed)
-        return self.posterior.predict(view, seed=seed).unsqueeze(1)
+            return self._posterior.sample(view, seed=seed)
+        return self._posterior.predict(view, seed=seed).unsqueeze(1)
 
-    def _context(
-        self, seed: int, on_step: Callable[[str, int, int], None] | None = None
-    ) -> FitContext:
+    @property
+    def _posterior(self) -> Posterior:
+        """What predicts: the posterior, or, before the first fit, what `start_from` was given."""
+        return self.posterior if self.rounds or self._start is None else self._start
+
+    def _acquisition(self) -> Acquisition:
+        """The acquisition function; before the first fit, the nearest one that is possible."""
+        if self.rounds:
+            return self.acquisition
+        if self._start is None:
+            return make_acquisition("random")
+        try:
+            check_match(self._start, self.acquisition)
+        except SpinalError:
+            return make_acquisition("margin")
+        return self.acquisition
+
+    def _context(self, seed: int, on_step: OnStep | None = None) -> FitContext:
         """What a posterior may need beside the labelled points."""
         return FitContext(
             len(self.pool.classes),
@@ -430,4 +505,18 @@ class ActiveLearner:
     def _fitted(self) -> FeatureCache:
         if self._cache is None:
             raise NotFittedError("the learner is not fitted yet: call fit() first")
+        if len(self._cache.points) != len(self.pool.points):
+            self._cache.extend(self.pool.points)
         return self._cache
+
+
+def _default(method: str, what: str, given: Any) -> str:
+    """The posterior or acquisition function of a method; not looked up where one is given.
+
+    So a learner that was saved with parts of one's own is loaded without importing any code that
+    the folder names.
+    """
+    is_given = given is not None and not isinstance(given, Mapping)  # not only settings
+    if method == ESTIMATOR or (is_given and is_own("method", method)):
+        return "margin" if what == "acquisition" else "logistic"
+    return getattr(find_method(method), what)

@@ -11,13 +11,14 @@ from spinal.acquisition import Acquisition, Candidates, Custom, make_acquisition
 from spinal.data import Pool
 from spinal.errors import SpinalError
 from spinal.networks import Network, NetworkError, build_network, wrap
-from spinal.posteriors import Posterior, make_posterior
+from spinal.posteriors import Estimator, Posterior, is_estimator, make_posterior
 
 #: A name, settings that differ from the defaults, or a name with such settings.
 Named = str | Mapping[str, Any] | tuple[str, Mapping[str, Any]]
-#: Types of the arguments for the parts. None stands for the default of the method.
-NetworkPart = Named | nn.Module
-PosteriorPart = Named | Posterior | None
+#: Types of the arguments for the parts. None stands for the default. A posterior can also be a
+#: classifier with scikit-learn's interface.
+NetworkPart = Named | nn.Module | None
+PosteriorPart = Named | Posterior | Any
 AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
 
 T = TypeVar("T")
@@ -41,14 +42,35 @@ def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
                 f"the features of {type(part).__name__} were not found ({error}). Name the module "
                 f"that computes them: network=spinal.networks.wrap(module, 'name', {shape})"
             ) from error
-    name, settings = named(part, "lenet", "network")
+    name, settings = named(part, "lenet" if len(shape) == 3 else "dense", "network")
     return build_network(name, shape, len(pool.classes), **{"seed": seed, **settings})
+
+
+def widen(network: Network, pool: Pool, seed: int) -> Network:
+    """The network for a pool with more classes than before: a new head on the same features.
+
+    Raises:
+        NetworkError: if the network was not built by name.
+    """
+    if not network.config:
+        raise NetworkError(
+            f"the pool has {len(pool.classes)} classes now, and your own network fewer outputs: "
+            "make a new learner, with a network that has as many"
+        )
+    config = dict(network.config, n_classes=len(pool.classes))
+    wider = build_network(seed=seed, **config)
+    wider.body.load_state_dict(network.body.state_dict())
+    wider.preprocess.load_state_dict(network.preprocess.state_dict())
+    wider.preprocess.fills_missing = network.preprocess.fills_missing
+    return wider
 
 
 def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
     """The posterior of an argument; that named ``default`` if the argument gives no name."""
     if isinstance(part, Posterior):
         return part
+    if is_estimator(part):
+        return Estimator(part)
     name, settings = named(part, default, "posterior")
     return make_posterior(name, **settings)
 
