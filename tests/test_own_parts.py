@@ -24,6 +24,7 @@ from spinal.encoders import encode, load_encoder
 from spinal.errors import DataError, SpinalError
 from spinal.experiments import Protocol, make_runs, run_grid
 from spinal.experiments.protocol import NetworkProtocol
+from spinal.files import write_checksums
 from spinal.learner import Callback, ProgressBar
 from spinal.methods import Method, find_method
 from spinal.networks import NetworkError, TrainSettings, build_network
@@ -228,6 +229,49 @@ def test_a_saved_learner_never_imports_what_its_folder_names(own: str, tmp_path:
     again = ActiveLearner.load(tmp_path / "learner", Pool(VECTORS, CLASSES), **parts)
     assert again.settings.method == f"{own}:METHOD"
     again.fit()
+
+
+def test_a_name_in_a_saved_folder_leads_to_no_code(own: str, tmp_path: Path) -> None:
+    learner = fitted(method="deterministic")
+    learner.save(tmp_path / "learner")
+    path = tmp_path / "learner" / "learner.json"
+    path.write_text(path.read_text().replace('"deterministic",\n    {', f'"{own}:Twice",\n    {{'))
+    assert own in path.read_text()
+    write_checksums(tmp_path / "learner")
+    with pytest.raises(SpinalError, match="saved with your own posterior"):
+        ActiveLearner.load(tmp_path / "learner", Pool(VECTORS, CLASSES))
+
+
+def test_a_module_in_the_working_directory_is_found(
+    own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(own).parent)
+    assert find_method("mine:METHOD").title == "Mine"
+    assert find_method("mine:BAYES").posterior == "mine:BAYES"
+
+
+class Plain:
+    """A classifier with scikit-learn's interface and nothing else, as those of other packages."""
+
+    def get_params(self, deep: bool = True) -> dict:
+        return {}
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Plain:
+        assert x.dtype == np.float32
+        assert y.dtype == np.int64
+        self.classes_ = np.unique(y)
+        self.means = np.stack([x[y == c].mean(0) for c in self.classes_])
+        return self
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        distances = ((x[:, None] - self.means) ** 2).sum(-1)
+        return np.exp(-distances) / np.exp(-distances).sum(1, keepdims=True)
+
+
+def test_a_classifier_of_another_package() -> None:
+    learner = fitted(method=Plain())
+    assert (learner.predict(VECTORS) == LABELS).mean() > 0.9
+    assert not learner.posterior.takes_missing
 
 
 def test_a_pool_grows_and_known_points_keep_their_indices() -> None:
