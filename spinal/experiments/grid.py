@@ -59,9 +59,8 @@ def _acquisitions(protocol: Protocol, method: str, requested: Sequence[str]) -> 
     if len(choices) == 1:
         return [default]
     if not requested:
-        named = protocol.acquisition.get("name")
-        fits = named in choices or (named is not None and is_own("acquisition", named))
-        return [named if fits else default]
+        named = protocol.acquisition.get("name", default)
+        return [named if named in choices or is_own("acquisition", named) else default]
     for name in requested:
         if name not in choices and not is_own("acquisition", name):
             raise SpinalError(

@@ -163,7 +163,7 @@ def _do_round(
     seen = learner.view(dataset.test_images[splits.test])
     log_probs = learner.predict_log_proba(seen)
     by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
-    by_logistic = _logistic(learner, seen, test_labels)
+    by_logistic = _by_logistic(learner, seen, test_labels)
     shares = learner.posterior.shares
     indices, choice = np.empty(0, np.int64), None
     if number < protocol.rounds:
@@ -177,7 +177,7 @@ def _do_round(
         fitted_share=fitted_share,
         **evaluate(log_probs, test_labels),
         **{f"network_{name}": value for name, value in by_network.items()},
-        **{f"logistic_{name}": by_logistic.get(name) for name in ("accuracy", "nll", "ece")},
+        **by_logistic,
         shares=shares and {name: round(share, 4) for name, share in shares.items()},
         right=pack(log_probs.argmax(1) == test_labels),
         picked=choice,
@@ -186,7 +186,7 @@ def _do_round(
     )
 
 
-def _logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, Any]:
+def _by_logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, Any]:
     """What logistic regression would say, so that nobody forgets the obvious.
 
     Nothing, if features are missing.
@@ -196,7 +196,8 @@ def _logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, 
             batches = iter_batches(points, np.arange(len(points)))
             if any(np.isnan(batch).any() for batch in batches):
                 return {}
-    return evaluate(learner.fit_beside("logistic").predict(seen).numpy(), labels)
+    values = evaluate(learner.fit_beside("logistic").predict(seen).numpy(), labels)
+    return {f"logistic_{name}": values[name] for name in ("accuracy", "nll", "ece")}
 
 
 def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner, list[RoundRecord]]:

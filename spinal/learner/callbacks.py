@@ -28,7 +28,7 @@ class Callback:
 
 
 class ProgressBar(Callback):
-    """A bar for each fit, in a terminal or a notebook.
+    """A bar for each fit, in a terminal or, with ipywidgets, in a notebook.
 
     Args:
         options: of `rich.progress.Progress`.
