@@ -319,6 +319,30 @@ def test_classes_grow(retrain: str) -> None:
         learner.pool.add_class("elm")
 
 
+def test_a_class_that_was_added_after_the_last_fit_survives_the_disk(tmp_path: Path) -> None:
+    learner = make(pool=Pool(VECTORS, CLASSES[:2]), method="deterministic")
+    learner.tell([0, 1], [0, 1])
+    learner.fit()
+    learner.pool.add_class("elm")
+    learner.tell([2], ["elm"])
+    learner.save(tmp_path / "learner")
+    again = ActiveLearner.load(tmp_path / "learner", Pool(VECTORS, CLASSES), device="cpu")
+    np.testing.assert_array_equal(again.predict_proba(VECTORS), learner.predict_proba(VECTORS))
+    for each in (learner, again):
+        each.fit()
+        assert each.predict_proba(VECTORS).shape == (N, 3)
+    np.testing.assert_array_equal(again.predict_proba(VECTORS), learner.predict_proba(VECTORS))
+
+
+def test_a_validation_set_is_encoded_as_the_pool_is() -> None:
+    texts = [f"{CLASSES[y]} leaf{i % 4}" for i, y in enumerate(LABELS)]
+    learner = fitted(
+        pool=Pool(texts, CLASSES), method="deterministic", validation=(texts[:6], LABELS[:6])
+    )
+    assert learner.validation is not None
+    np.testing.assert_allclose(learner.validation[0], learner.pool.points[np.arange(6)], atol=1e-6)
+
+
 def test_classes_do_not_grow_in_a_network_of_ones_own() -> None:
     module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     learner = make(pool=Pool(VECTORS, CLASSES[:2]), network=module, method="deterministic")

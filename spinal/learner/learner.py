@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -24,10 +24,12 @@ from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.callbacks import Callback, OnStep, step_caller
 from spinal.learner.features import FeatureCache
 from spinal.learner.parts import (
+    ESTIMATOR,
     AcquisitionPart,
     NetworkPart,
     PosteriorPart,
     check_match,
+    default_part,
     make_network,
     resolve_acquisition,
     resolve_posterior,
@@ -35,21 +37,17 @@ from spinal.learner.parts import (
 )
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
 from spinal.learner.start import given_network, given_posterior
-from spinal.methods import find_method
-from spinal.networks import compute_features
+from spinal.networks import Network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import FitContext, Posterior, View, is_estimator
 from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
-from spinal.registry import is_own
 
 Indices = NDArray[np.int64]
 By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
-#: The name of the method of a learner with a classifier of one's own.
-ESTIMATOR = "estimator"
 #: Points per batch in `ActiveLearner.assess`.
 _BATCH = 8192
 
@@ -77,7 +75,7 @@ class ActiveLearner:
         seed: of all randomness.
         posterior: gives class probabilities. It can also be any classifier with `predict_proba`.
             None: that of the method.
-        validation: points and labels for early stopping of the network.
+        validation: points, of the kind of the pool's, and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
         callbacks: objects that are told of every round and step; see `Callback`.
         settings: ``training``, ``retrain``, ``candidates``; see `LearnerSettings`.
@@ -112,17 +110,14 @@ class ActiveLearner:
         self.pool = pool
         self.callbacks = tuple(callbacks)
         self.settings = LearnerSettings(method, seed=seed, **settings)
-        self.posterior = resolve_posterior(posterior, _default(method, "posterior", posterior))
+        self.posterior = resolve_posterior(posterior, default_part(method, "posterior", posterior))
         self.acquisition = resolve_acquisition(
-            acquisition, _default(method, "acquisition", acquisition)
+            acquisition, default_part(method, "acquisition", acquisition)
         )
         check_match(self.posterior, self.acquisition)
         self.device = choose_device(device)
-        self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
-        if self.settings.training.dropout is not None:
-            networks.set_dropout(self.network, self.settings.training.dropout)
-        self.network.preprocess.fills_missing = self.posterior.takes_missing
-        self.validation = validation
+        self._set_network(make_network(network, pool, derived_seed(seed, _NETWORK)))
+        self.validation = validation and (self._array(validation[0]), validation[1])
         #: Number of fits.
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
@@ -131,7 +126,6 @@ class ActiveLearner:
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
         self._start: Posterior | None = None
-        self._n_classes = len(pool.classes)
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
@@ -192,8 +186,7 @@ class ActiveLearner:
         if self.rounds:
             raise SpinalError("the learner is fitted already: start from a model before that")
         if isinstance(model, nn.Module):
-            self.network = given_network(model, self.pool).to(self.device)
-            self.network.preprocess.fills_missing = self.posterior.takes_missing
+            self._set_network(given_network(model, self.pool))
         self._start = given_posterior(model, self.pool.classes)
         if not self.network.preprocess.fitted:
             self.network.preprocess.fit(self.pool.points)
@@ -212,8 +205,7 @@ class ActiveLearner:
         seed = derived_seed(self.seed, 1000 + self.rounds)
         on_step = step_caller(self, on_step)
         if self._n_classes != len(self.pool.classes):
-            self.network = widen(self.network, self.pool, seed).to(self.device)
-            self._n_classes = len(self.pool.classes)
+            self._set_network(widen(self.network, self.pool, seed))
         if not self.network.preprocess.fitted:
             self.network.preprocess.fit(self.pool.points)
         self.seconds = {}
@@ -415,11 +407,27 @@ class ActiveLearner:
         )
         learner.rounds = saved.rounds
         if learner.rounds:
-            networks.load_weights(learner.network, folder / storage.NETWORK)
-            learner.network.to(learner.device)
+            # Without classes that were added since the last fit: `fit` adds them.
+            given = None if network is None else learner.network
+            learner._set_network(storage.load_network(folder, given))
             learner.posterior.load(folder)
             learner._cache = FeatureCache(learner.network, pool.points)
         return learner
+
+    def _set_network(self, network: Network) -> None:
+        """Use this network from now on."""
+        self.network = network.to(self.device)
+        self.network.preprocess.fills_missing = self.posterior.takes_missing
+        self._n_classes = network.config.get("n_classes", len(self.pool.classes))
+        if self.settings.training.dropout is not None:
+            networks.set_dropout(self.network, self.settings.training.dropout)
+
+    def _array(self, data: Any) -> NDArray:
+        """All points of some data of the pool's kind."""
+        if isinstance(data, np.ndarray):
+            return data
+        points = self.pool.points_like(data)
+        return points[np.arange(len(points))]
 
     def _candidates(
         self, indices: Indices, needs: frozenset[str], compare: bool
@@ -508,15 +516,3 @@ class ActiveLearner:
         if len(self._cache.points) != len(self.pool.points):
             self._cache.extend(self.pool.points)
         return self._cache
-
-
-def _default(method: str, what: str, given: Any) -> str:
-    """The posterior or acquisition function of a method; not looked up where one is given.
-
-    So a learner that was saved with parts of one's own is loaded without importing any code that
-    the folder names.
-    """
-    is_given = given is not None and not isinstance(given, Mapping)  # not only settings
-    if method == ESTIMATOR or (is_given and is_own("method", method)):
-        return "margin" if what == "acquisition" else "logistic"
-    return getattr(find_method(method), what)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import nn
 
 from spinal.acquisition import Acquisition, Candidates, Custom, make_acquisition
 from spinal.data import Pool
 from spinal.errors import SpinalError
+from spinal.methods import find_method
 from spinal.networks import Network, NetworkError, build_network, wrap
 from spinal.posteriors import Estimator, Posterior, is_estimator, make_posterior
+from spinal.registry import is_own
 
 #: A name, settings that differ from the defaults, or a name with such settings.
 Named = str | Mapping[str, Any] | tuple[str, Mapping[str, Any]]
@@ -21,7 +23,8 @@ NetworkPart = Named | nn.Module | None
 PosteriorPart = Named | Posterior | Any
 AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
 
-T = TypeVar("T")
+#: The name of the method of a learner with a classifier of one's own.
+ESTIMATOR = "estimator"
 
 
 def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
@@ -98,6 +101,18 @@ def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
     raise SpinalError(
         f"{what}: {part!r} is not a name, ('name', {{settings}}), {{settings}} or a suitable object"
     )
+
+
+def default_part(method: str, what: str, given: Any) -> str:
+    """The posterior or acquisition function of a method; not looked up where one is given.
+
+    So a learner that was saved with parts of one's own is loaded without importing any code that
+    the folder names.
+    """
+    is_given = given is not None and not isinstance(given, Mapping)  # not only settings
+    if method == ESTIMATOR or (is_given and is_own("method", method)):
+        return "margin" if what == "acquisition" else "logistic"
+    return getattr(find_method(method), what)
 
 
 def check_match(posterior: Posterior, acquisition: Acquisition) -> None:
