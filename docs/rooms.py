@@ -42,7 +42,8 @@ class Room:
 #: From top to bottom: a room imports only from those above it.
 ROOMS = (
     Room(FOUNDATIONS, "errors, settings, files; which every room may import",
-         ("errors", "files", "methods", "probabilities", "settings", "threads"), imports=()),
+         ("errors", "files", "html", "methods", "probabilities", "registry", "settings", "threads"),
+         imports=()),
     Room("circuits", "sum-product networks", imports=()),
     Room("estimators", "the SPN as a scikit-learn estimator", ("estimators", "tables")),
     Room("data", "datasets, folders, splits, the pool of points"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spinal.errors import SpinalError
     from spinal.estimators import SPNClassifier
     from spinal.learner import ActiveLearner
+    from spinal.registry import register
 
 __all__ = [
     "ActiveLearner",
@@ -19,6 +20,7 @@ __all__ = [
     "SpinalError",
     "__version__",
     "load_dataset",
+    "register",
 ]
 
 _HOMES = {
@@ -27,6 +29,7 @@ _HOMES = {
     "SPNClassifier": "spinal.estimators",
     "SpinalError": "spinal.errors",
     "load_dataset": "spinal.data",
+    "register": "spinal.registry",
 }
 
 

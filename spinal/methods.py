@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spinal.errors import SpinalError, suggestion
+from spinal.registry import find_own, is_own, registered
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,20 @@ METHODS: dict[str, Method] = {
 
 
 def find_method(name: str) -> Method:
-    """The method of this name, or an error that suggests the right one."""
-    if name not in METHODS:
-        raise SpinalError(f"there is no method {name!r}: {suggestion(name, METHODS)}")
-    return METHODS[name]
+    """The method of this name, or an error that suggests the right one.
+
+    Args:
+        name: a key of `METHODS`, or a name of your own: `spinal.registry`. A classifier of
+            scikit-learn is a method, too, such as ``sklearn.naive_bayes:GaussianNB``.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    if not is_own("method", name):
+        hint = suggestion(name, [*METHODS, *registered("method")])
+        raise SpinalError(f"there is no method {name!r}: {hint}")
+    part = find_own("method", name)
+    if isinstance(part, Method):
+        return part
+    if not hasattr(part, "predict_proba"):
+        raise SpinalError(f"method {name}: {part!r} is no Method and no classifier")
+    return replace(METHODS["logistic"], title=name.rpartition(":")[2], posterior=name, summary="")

@@ -12,6 +12,7 @@ from spinal.acquisition.auto import Auto
 from spinal.acquisition.badge import BADGE
 from spinal.acquisition.bait import BAIT
 from spinal.acquisition.batchbald import BatchBALD
+from spinal.acquisition.custom import Custom
 from spinal.acquisition.density import DensityWeighted
 from spinal.acquisition.drop_query import DropQuery
 from spinal.acquisition.frank_wolfe import FrankWolfe
@@ -29,6 +30,7 @@ from spinal.acquisition.scores import (
 from spinal.acquisition.typiclust import TypiClust
 from spinal.acquisition.variance import VarianceBALD
 from spinal.errors import SpinalError, suggestion
+from spinal.registry import find_own, is_own, registered
 from spinal.settings import from_mapping
 
 ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
@@ -61,16 +63,19 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
     """The acquisition function of this name.
 
     Args:
-        name: a key of `ACQUISITIONS`.
+        name: a key of `ACQUISITIONS`, or a name of your own: `spinal.registry`.
         settings: what differs from its defaults.
 
     Raises:
         AcquisitionError: if there is no such function, no such setting, or a wrong value.
     """
-    if name not in ACQUISITIONS:
-        hint = suggestion(name, ACQUISITIONS, cutoff=0.5)
+    if name in ACQUISITIONS:
+        acquisition = ACQUISITIONS[name]()
+    elif is_own("acquisition", name):
+        acquisition = _own(find_own("acquisition", name), name)
+    else:
+        hint = suggestion(name, [*ACQUISITIONS, *registered("acquisition")], cutoff=0.5)
         raise AcquisitionError(f"there is no acquisition function {name!r}: {hint}")
-    acquisition = ACQUISITIONS[name]()
     if not settings:
         return acquisition
     try:
@@ -79,6 +84,17 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
         raise
     except SpinalError as error:
         raise AcquisitionError(str(error)) from error
+
+
+def _own(part: Any, name: str) -> Acquisition:
+    """An acquisition function from an object, a class or a function of the user's own."""
+    if isinstance(part, type) and issubclass(part, Acquisition):
+        return part()
+    if isinstance(part, Acquisition):
+        return part
+    if callable(part):
+        return Custom(part)
+    raise AcquisitionError(f"acquisition {name}: {part!r} is no function of candidates")
 
 
 def describe_acquisition(acquisition: Acquisition) -> tuple[str, dict[str, Any]] | None:

@@ -18,6 +18,7 @@ from spinal.circuits.flows import paths_to_roots, root_values
 from spinal.circuits.leaves import Natural, NormalLeaves, wide
 from spinal.circuits.sums import Layer, log_sum
 from spinal.errors import StructureError
+from spinal.html import html_table
 
 #: Points per evaluation: enough to amortise the cost of calls, few enough for the CPU's caches.
 CHUNK = 384
@@ -84,6 +85,17 @@ class Circuit(nn.Module):
         self.prior_logits = nn.Parameter(torch.zeros(self.n_classes))
         self.prove()
         self.register_buffer("paths", paths_to_roots(layers), persistent=False)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            type(self).__name__,
+            {
+                "features": self.n_features,
+                "classes": self.n_classes,
+                "layers": len(self.layers),
+                "parameters": f"{sum(p.numel() for p in self.parameters()):,}",
+            },
+        )
 
     @property
     def n_features(self) -> int:

@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinal.data.datasets import (
-        Dataset,
-        DatasetRow,
-        list_datasets,
-        load_dataset,
-    )
+    from spinal.data.dataset import Dataset
+    from spinal.data.datasets import DatasetRow, list_datasets, load_dataset
     from spinal.data.folders import load_csv, load_folder
     from spinal.data.images import ImageFiles
+    from spinal.data.inputs import as_points, from_arrays
     from spinal.data.names import dataset_name, dataset_names
+    from spinal.data.own import DataSettings, make_dataset
     from spinal.data.points import (
         UNLABELLED,
         ArrayPoints,
         LabelledPoints,
         Points,
         Skipped,
-        as_points,
-        from_arrays,
         iter_batches,
     )
     from spinal.data.pool import Pool
@@ -30,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNLABELLED",
     "ArrayPoints",
+    "DataSettings",
     "Dataset",
     "DatasetRow",
     "ImageFiles",
@@ -47,13 +44,15 @@ __all__ = [
     "load_csv",
     "load_dataset",
     "load_folder",
+    "make_dataset",
     "make_splits",
 ]
 
 _HOMES = {
     "UNLABELLED": "spinal.data.points",
     "ArrayPoints": "spinal.data.points",
-    "Dataset": "spinal.data.datasets",
+    "DataSettings": "spinal.data.own",
+    "Dataset": "spinal.data.dataset",
     "DatasetRow": "spinal.data.datasets",
     "ImageFiles": "spinal.data.images",
     "LabelledPoints": "spinal.data.points",
@@ -61,15 +60,16 @@ _HOMES = {
     "Pool": "spinal.data.pool",
     "Skipped": "spinal.data.points",
     "Splits": "spinal.data.splits",
-    "as_points": "spinal.data.points",
+    "as_points": "spinal.data.inputs",
     "dataset_name": "spinal.data.names",
     "dataset_names": "spinal.data.names",
-    "from_arrays": "spinal.data.points",
+    "from_arrays": "spinal.data.inputs",
     "iter_batches": "spinal.data.points",
     "list_datasets": "spinal.data.datasets",
     "load_csv": "spinal.data.folders",
     "load_dataset": "spinal.data.datasets",
     "load_folder": "spinal.data.folders",
+    "make_dataset": "spinal.data.own",
     "make_splits": "spinal.data.splits",
 }
 

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+from spinal.data.dataset import Dataset
 from spinal.data.download import download as fetch
 from spinal.data.formats import Part
 from spinal.data.names import BUILT_IN, dataset_name, dataset_names
+from spinal.data.own import DataSettings, load_own
 from spinal.data.published import DIGITS, Published
 from spinal.data.search import StoredDataset, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
 from spinal.data.table import PUBLISHED
 from spinal.errors import DataError, FileFormatError, suggestion
+from spinal.registry import find_own, is_own, registered
 
 DIGITS_TEST = 500  # 50 of each class
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """Images with labels, in the predefined training and test parts.
-
-    Attributes:
-        name: Name of the dataset, as in `dataset_names`.
-        train_images: uint8 array [N, H, W, C]. It may be memory-mapped: read it in batches.
-        train_labels: int64 array [N], indices into ``classes``.
-        test_images: uint8 array [M, H, W, C], which may be memory-mapped too.
-        test_labels: int64 array [M], indices into ``classes``.
-        classes: Names of the classes.
-        source: The folder that the files are in, or "built in".
-        extras: Further arrays from the files by name, one entry per image, such as
-            ``test_certain``.
-    """
-
-    name: str
-    train_images: NDArray[np.uint8]
-    train_labels: NDArray[np.int64]
-    test_images: NDArray[np.uint8]
-    test_labels: NDArray[np.int64]
-    classes: tuple[str, ...]
-    source: str
-    extras: Mapping[str, NDArray] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return (
-            f"Dataset({self.name!r}, train {self.train_images.shape}, "
-            f"test {self.test_images.shape}, {len(self.classes)} classes, from {self.source})"
-        )
 
 
 @dataclass(frozen=True)
@@ -75,9 +44,12 @@ class DatasetRow:
 
 
 def load_dataset(
-    name: str = BUILT_IN, data_dir: str | Path | None = None, download: bool = True
+    name: str = BUILT_IN,
+    data_dir: str | Path | None = None,
+    download: bool = True,
+    data: DataSettings | None = None,
 ) -> Dataset:
-    """Load a dataset by name.
+    """Load a dataset by name, or from a file or folder of one's own.
 
     The search goes through ``data_dir``, the folder in the environment variable ``SPINAL_DATA``,
     Debian's folder of datasets, and the user's cache. A dataset in none of them is downloaded into
@@ -86,9 +58,11 @@ def load_dataset(
 
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
-            see `dataset_name`.
+            see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a name
+            of your own; see `spinal.registry`.
         data_dir: Where to look first.
         download: Whether to download a dataset that was not found.
+        data: How to read a file or folder of one's own.
 
     Raises:
         DataError: If the name is unknown, or the dataset was not found and cannot be downloaded.
@@ -96,7 +70,7 @@ def load_dataset(
     """
     name = dataset_name(name)
     if name not in dataset_names():
-        raise DataError(f"no dataset {name!r}: {suggestion(name.lower(), dataset_names())}")
+        return _load_own(name, data)
     if name == BUILT_IN:
         return _load_digits()
     entry = PUBLISHED[name]
@@ -139,6 +113,19 @@ def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
         classes=DIGITS,
     )
     return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values())]
+
+
+def _load_own(name: str, data: DataSettings | None) -> Dataset:
+    if Path(name).exists():
+        return load_own(Path(name), data or DataSettings())
+    if not is_own("dataset", name):
+        hint = suggestion(name.lower(), [*dataset_names(), *registered("dataset")])
+        raise DataError(f"no dataset {name!r}: {hint}; there is no such file or folder either")
+    part = find_own("dataset", name)
+    dataset = part() if callable(part) else part
+    if not isinstance(dataset, Dataset):
+        raise DataError(f"dataset {name}: gives a {type(dataset).__name__}, not a Dataset")
+    return dataset
 
 
 def _download(entry: Published, data_dir: str | Path | None) -> StoredDataset:

@@ -1,7 +1,7 @@
 """Points: the images or feature vectors of a pool, read in batches.
 
-Any object with a length, a ``shape`` and batches by index will do. `as_points` wraps NumPy arrays;
-`spinal.data.images.ImageFiles` wraps image files.
+Any object with a length, a ``shape`` and batches by index will do. `spinal.data.as_points` wraps
+what people have; `spinal.data.images.ImageFiles` wraps image files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spinal.errors import DataError
 
@@ -21,7 +21,7 @@ UNLABELLED = -1  # in an array of labels: no label yet
 
 @runtime_checkable
 class Points(Protocol):
-    """N images, as uint8, or N feature vectors, as float32.
+    """N images, as uint8, or N feature vectors, as float32, with NaN for missing features.
 
     ``shape`` is (N, H, W, C) or (N, D). ``points[indices]`` gives the batch [B, H, W, C] or [B, D]
     for an array of indices. An index always refers to the same point.
@@ -40,12 +40,13 @@ class ArrayPoints:
 
     Args:
         array: Images as uint8, [N, H, W, C] or [N, H, W] (one channel), or features, [N, D], of any
-            real type.
+            real type. A feature may be missing (NaN).
     """
 
     def __init__(self, array: NDArray) -> None:
         if array.ndim == 3:
             array = array[..., None]
+        refuse_channels_first(array.shape, "images.transpose(0, 2, 3, 1)")
         if array.ndim == 4 and array.dtype != np.uint8:
             raise DataError(
                 f"images of type {array.dtype}: give uint8 arrays "
@@ -77,10 +78,25 @@ class ArrayPoints:
             return batch
         with np.errstate(over="ignore"):  # values too large for float32 are refused below
             batch = batch.astype(np.float32, copy=False)
-        if not np.isfinite(batch).all():
-            row = int(np.asarray(indices)[~np.isfinite(batch).all(axis=1)][0])
+        if np.isinf(batch).any():
+            row = int(np.asarray(indices)[np.isinf(batch).any(axis=1)][0])
             raise DataError(f"features of point {row} are not all finite numbers")
         return batch
+
+
+def refuse_channels_first(shape: tuple[int, ...], line: str) -> None:
+    """Refuse images ``[N, C, H, W]``, which would be taken for images of C rows.
+
+    Args:
+        shape: Of an array.
+        line: The Python expression that moves the channels.
+    """
+    channels = (1, 3, 4)
+    if len(shape) == 4 and shape[1] in channels and shape[3] not in channels:
+        raise DataError(
+            f"images of shape {tuple(shape)} have their channels first: move them to the end, "
+            f"{line}"
+        )
 
 
 @dataclass(frozen=True)
@@ -106,54 +122,6 @@ class LabelledPoints:
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
     skipped: tuple[Skipped, ...] = ()
-
-
-def as_points(data: ArrayLike | Points) -> Points:
-    """Points from an array; points are returned unchanged."""
-    if isinstance(data, np.ndarray):
-        return ArrayPoints(data)
-    if isinstance(data, Points):
-        return data
-    return ArrayPoints(np.asarray(data))
-
-
-def from_arrays(
-    data: ArrayLike | Points, labels: ArrayLike | None = None, classes: Sequence[str] | None = None
-) -> LabelledPoints:
-    """Points and labels from arrays.
-
-    Labels are indices into ``classes`` if they are whole numbers (-1: unlabelled), and names of
-    classes if they are strings ("": unlabelled). Without ``classes``, the classes of whole numbers
-    are named "0" to their maximum, and those of strings are the sorted names.
-
-    Args:
-        data: Images, uint8 [N, H, W, C] or [N, H, W], or features [N, D].
-        labels: [N] whole numbers or strings; None if nothing is labelled.
-        classes: Names of the classes.
-    """
-    points = as_points(data)
-    if labels is None:
-        return LabelledPoints(
-            points, np.full(len(points), UNLABELLED, np.int64), tuple(classes or ())
-        )
-    array = np.asarray(labels)
-    if array.shape != (len(points),):
-        raise DataError(f"{len(points)} points, but labels of shape {array.shape}")
-    if array.dtype.kind in "UO":
-        encoded, names = encode_labels([str(label) for label in array], classes)
-        return LabelledPoints(points, encoded, names)
-    if array.dtype.kind not in "iu":
-        raise DataError(f"labels of type {array.dtype}: give whole numbers or names")
-    if classes is None:
-        names = tuple(str(c) for c in range(int(array.max()) + 1))
-    else:
-        names = tuple(classes)
-    if array.min() < UNLABELLED or array.max() >= len(names):
-        raise DataError(
-            f"labels from {array.min()} to {array.max()}, but {len(names)} classes "
-            f"(0 to {len(names) - 1}; {UNLABELLED} for unlabelled)"
-        )
-    return LabelledPoints(points, array.astype(np.int64), names)
 
 
 def encode_labels(

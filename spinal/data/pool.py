@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinal.data.points import UNLABELLED, Points, as_points
+from spinal.data.inputs import as_points, points_like
+from spinal.data.kinds import JoinedPoints
+from spinal.data.points import UNLABELLED, Points
 from spinal.errors import DataError, LabelError
+from spinal.html import html_table
 
 Indices = NDArray[np.int64]
 
@@ -21,8 +24,9 @@ class Pool:
     nothing.
 
     Args:
-        points: Images [N, H, W, C] or features [N, D]. They may include points that are not in the
-            pool, such as a validation set.
+        points: Images [N, H, W, C], features [N, D], or any other kind that
+            `spinal.data.as_points` takes, such as a table or a list of texts. They may include
+            points that are not in the pool, such as a validation set.
         classes: Names of the classes, or how many there are.
         members: Indices of the points that belong to the pool, labelled or to be labelled; all by
             default.
@@ -30,7 +34,7 @@ class Pool:
 
     def __init__(
         self,
-        points: ArrayLike | Points,
+        points: Any,
         classes: Sequence[str] | int,
         members: ArrayLike | None = None,
     ) -> None:
@@ -55,6 +59,17 @@ class Pool:
         return (
             f"Pool({len(self)} points: {len(self.labelled_indices)} labelled, "
             f"{len(self.asked_indices)} asked, {len(self.unlabelled_indices)} unlabelled)"
+        )
+
+    def _repr_html_(self) -> str:
+        counts = np.bincount(self.labels, minlength=len(self.classes))
+        return html_table(
+            f"Pool of {len(self)} points, {' x '.join(map(str, self.points.shape[1:]))}",
+            {
+                **{name: int(n) for name, n in zip(self.classes, counts, strict=True)},
+                "asked": len(self.asked_indices),
+                "unlabelled": len(self.unlabelled_indices),
+            },
         )
 
     def __len__(self) -> int:
@@ -85,6 +100,45 @@ class Pool:
     def unlabelled_indices(self) -> Indices:
         """Indices of the points that may be asked: neither labelled nor asked; ascending."""
         return np.flatnonzero(self._member & ~self._asked & (self._label == UNLABELLED))
+
+    def points_like(self, data: Any) -> Points:
+        """Points from data of the same kind as the pool's; texts and tables are encoded alike."""
+        return points_like(self.points, data)
+
+    def extend(self, points: Any) -> Indices:
+        """Add points to the pool, after all others. Known points keep their indices.
+
+        An encoder of texts or tables stays as it was fitted to the first points. Build the pool in
+        the same steps to load a saved learner.
+
+        Args:
+            points: More data of the same kind.
+
+        Returns:
+            Their indices.
+        """
+        more = self.points_like(points)
+        if more.shape[1:] != self.points.shape[1:]:
+            raise DataError(
+                f"points of shape {more.shape[1:]}, in a pool of {self.points.shape[1:]}"
+            )
+        n_old, n_new = len(self.points), len(more)
+        self.points = JoinedPoints(*getattr(self.points, "parts", [self.points]), more)
+        self._member = np.append(self._member, np.ones(n_new, bool))
+        self._label = np.append(self._label, np.full(n_new, UNLABELLED))
+        self._asked = np.append(self._asked, np.zeros(n_new, bool))
+        return np.arange(n_old, n_old + n_new)
+
+    def add_class(self, name: str) -> int:
+        """Add a class after all others; a learner knows it from its next `fit` on.
+
+        Returns:
+            Its number.
+        """
+        if str(name) in self.classes:
+            raise DataError(f"there is a class {str(name)!r} already")
+        self.classes = (*self.classes, str(name))
+        return len(self.classes) - 1
 
     def record(self, indices: ArrayLike, labels: ArrayLike, correction: bool = False) -> None:
         """Take labels, as indices of classes or as their names.
@@ -127,7 +181,9 @@ class Pool:
 
     def state_dict(self) -> dict[str, NDArray]:
         """Members, labels and open questions, as plain arrays; without the points themselves."""
+        n_fitted = getattr(self.points, "n_fitted", None)
         return {
+            **({} if n_fitted is None else {"n_fitted": np.array(n_fitted)}),
             "n_points": np.array(len(self.points)),
             "n_classes": np.array(len(self.classes)),
             "members": self.members,
@@ -140,8 +196,8 @@ class Pool:
         """Restore the state that `state_dict` returned, for the same points and classes."""
         if missing := self.state_dict().keys() - state.keys():
             raise DataError(f"the state of the pool lacks {', '.join(sorted(missing))}")
-        for name, expected in (("n_points", len(self.points)), ("n_classes", len(self.classes))):
-            if int(state[name]) != expected:
+        for name, expected in self.state_dict().items():
+            if name.startswith("n_") and int(state[name]) != int(expected):
                 raise DataError(f"the state has {name} = {int(state[name])}, the pool {expected}")
         fresh = Pool(self.points, self.classes, state["members"])
         fresh.record(state["labelled_indices"], state["labels"])

@@ -1,37 +1,52 @@
-"""A user's network as an encoder: ``FILE.py:FACTORY``."""
+"""A user's network or encoder: ``FILE.py:FACTORY``, ``MODULE:FACTORY`` or a registered name."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import inspect
+from typing import Any
 
 from torch import nn
 
-from spinal.encoders.encoder import EncoderError
-from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
+from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.encoders.images import Trunk, build_image_encoder
 from spinal.encoders.naming import EncoderName
+from spinal.errors import SpinalError
+from spinal.registry import find_own
 
 SIZE = 224
 
 
-def load(name: EncoderName) -> ImageEncoder:
-    """The module that ``FACTORY()`` returns, as an encoder; its fingerprint covers the file."""
-    file, _, factory = name.plain.rpartition(":")
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise EncoderError(
-            f"{name.plain}: there is no file {path}; write it as path/to/file.py:factory"
-        )
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise EncoderError(f"{name.plain}: {path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+def load(name: EncoderName) -> Encoder:
+    """What ``FACTORY()`` makes: an encoder, or a module on images.
+
+    The fingerprint of a module covers the file that it is made in.
+    """
     try:
-        spec.loader.exec_module(module)
-        network = getattr(module, factory)()
+        factory = find_own("encoder", name.plain)
+        is_made = isinstance(factory, nn.Module) or _is_encoder(factory)
+        part = factory if is_made else factory()
+    except SpinalError as error:
+        raise EncoderError(str(error)) from error
     except Exception as error:  # the user's code can fail in any way
         raise EncoderError(f"{name.plain}: {type(error).__name__}: {error}") from error
-    if not isinstance(network, nn.Module):
-        raise EncoderError(f"{name.plain}: gives a {type(network).__name__}, not an nn.Module")
-    source = path.read_text(encoding="utf-8")
-    return build_image_encoder(name, Trunk(network, mean=0, std=255), SIZE, source=source)
+    if isinstance(part, nn.Module):
+        trunk = Trunk(part, mean=0, std=255)
+        return build_image_encoder(name, trunk, SIZE, source=_source(factory))
+    if not _is_encoder(part):
+        raise EncoderError(
+            f"{name.plain}: gives a {type(part).__name__}, not an nn.Module or an Encoder"
+        )
+    return part
+
+
+def _is_encoder(part: Any) -> bool:
+    """Whether it is an encoder, rather than a class of them."""
+    return isinstance(part, Encoder) and not isinstance(part, type)
+
+
+def _source(factory: Any) -> str:
+    """The file that a factory stands in; empty in a notebook."""
+    try:
+        return inspect.getsource(inspect.getmodule(factory) or factory)
+    except (OSError, TypeError):
+        return ""

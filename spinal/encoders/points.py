@@ -31,14 +31,14 @@ def cache_folder() -> Path:
 
 
 def encode_dataset(dataset: Dataset, encoder: Encoder) -> Dataset:
-    """The same dataset, with features instead of images, computed when they are needed."""
+    """The same dataset, with features instead of images or texts, computed when they are needed."""
     folder = cache_folder()
     # Runs use only those operations of an image array that all points have.
-    images: dict[str, Any] = {
-        part: EncodedPoints(getattr(dataset, part), encoder, folder)
-        for part in ("train_images", "test_images")
-    }
-    return replace(dataset, **images)
+    parts: dict[str, Any] = {}
+    for part in ("train_images", "test_images"):
+        points = getattr(dataset, part)
+        parts[part] = EncodedPoints(getattr(points, "items", points), encoder, folder)
+    return replace(dataset, **parts)
 
 
 class EncodedPoints:
@@ -55,7 +55,7 @@ class EncodedPoints:
     def __init__(
         self, items: Sequence[Any] | NDArray | Points, encoder: Encoder, folder: Path
     ) -> None:
-        self._items, self._encoder = items, encoder
+        self._items, self._encoder, self._folder = items, encoder, folder
         self._vectors = vectors_of(folder, encoder)
         self._lock = filelock.FileLock(self._vectors.folder / ".lock")
         self._places = np.full(len(items), -1, np.int64)  # rows on disk; -1 if unknown
@@ -75,6 +75,10 @@ class EncodedPoints:
         for start in range(0, len(unknown), _CHUNK):
             self._locate(unknown[start : start + _CHUNK])
         return self._vectors.read(self._places[indices])
+
+    def like(self, items: Sequence[Any]) -> EncodedPoints:
+        """Other items, by the same encoder."""
+        return EncodedPoints(items, self._encoder, self._folder)
 
     def _locate(self, indices: NDArray[np.int64]) -> None:
         """Look up the rows of some items; compute and store missing vectors."""

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from spinal.encoders import efficientnet, own, pixels, timm_models, trained
+from spinal.encoders import efficientnet, own, pixels, sentences, timm_models, trained
 from spinal.encoders.beside import side_by_side
 from spinal.encoders.encoder import Encoder, EncoderError
 from spinal.encoders.images import require_images
 from spinal.encoders.naming import EncoderName, parse_name
 from spinal.errors import suggestion
+from spinal.registry import is_own, registered
 
 DEFAULT = efficientnet.NAME
 
@@ -21,13 +22,14 @@ ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
     **dict.fromkeys(efficientnet.SIZES, efficientnet.load),
     "pixels": pixels.load,
     "timm:": timm_models.load,
+    "sentences:": sentences.load,
 }
 
 
 def encoder_names() -> list[str]:
     """The names that `load_encoder` knows; words in capitals are placeholders."""
     names = [f"{name}MODEL" if name.endswith(":") else name for name in ENCODERS]
-    return [*names, "FILE.py:FACTORY"]
+    return [*names, "FILE.py:FACTORY", "MODULE:FACTORY", *registered("encoder")]
 
 
 def is_encoder(name: str) -> bool:
@@ -58,7 +60,10 @@ def load_encoder(
     |                         ``-lite1`` and ``-lite2``, larger and slower
     | ``timm:MODEL``          any model of timm, such as ``timm:resnet18``
     | ``FILE.py:FACTORY``     your own: ``FACTORY()`` in that file makes an `nn.Module` that maps
-    |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``
+    |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``; or an
+    |                         `Encoder`, of images, texts or anything else
+    | ``MODULE:FACTORY``      the same in a module; or a registered name (`spinal.registry`)
+    | ``sentences:FOLDER``    texts, by an ONNX model in a folder
     | ``pixels``              the image itself at 16 px: no network, for trying things out
     | ``NAME+NAME@SIZE``      several networks side by side, each block of features of length 1
 
@@ -117,4 +122,5 @@ def _find(name: EncoderName) -> Callable[[EncoderName], Encoder] | None:
     family, colon, _ = name.plain.partition(":")
     if name.plain in trained.SCRATCH and name.weights is not None:
         return trained.load
-    return ENCODERS.get(family + colon, own.load if colon else None)
+    is_known = colon or is_own("encoder", name.plain)
+    return ENCODERS.get(family + colon, own.load if is_known else None)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spinal.data import dataset_name, load_dataset
+from spinal.data import Dataset, load_dataset
 from spinal.errors import SpinalError
 from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
 from spinal.experiments.runs import Run
 from spinal.methods import METHODS, find_method
+from spinal.registry import is_own
 
 
 def make_runs(
@@ -58,10 +59,10 @@ def _acquisitions(protocol: Protocol, method: str, requested: Sequence[str]) -> 
     if len(choices) == 1:
         return [default]
     if not requested:
-        named = protocol.acquisition.get("name")
-        return [named if named in choices else default]
+        named = protocol.acquisition.get("name", default)
+        return [named if named in choices or is_own("acquisition", named) else default]
     for name in requested:
-        if name not in choices:
+        if name not in choices and not is_own("acquisition", name):
             raise SpinalError(
                 f"{method} does not go with {name!r}; choose one of {', '.join(choices)}"
             )
@@ -75,6 +76,7 @@ def run_grid(
     data_dir: str | Path | None = None,
     engine: str = "joblib",
     address: str | None = None,
+    dataset: Dataset | None = None,
 ) -> None:
     """Execute the runs that are not finished, ``workers`` in parallel.
 
@@ -87,18 +89,27 @@ def run_grid(
         data_dir: the first folder to search for datasets.
         engine: ``joblib`` for this machine, ``ray`` for a cluster.
         address: of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
+        dataset: your own data for all runs, instead of those that the protocols name; see
+            `spinal.data.make_dataset`.
 
     Raises:
         SpinalError: at the end, if runs failed, with the reasons.
     """
-    runs = [
-        replace(run, out=run.out.resolve()) for run in runs
-    ]  # workers have other working directories
+    # Workers have other working directories.
+    runs = [replace(run, out=run.out.resolve()) for run in runs]
+    loaded = {run.protocol.data_key: dataset for run in runs} if dataset else {}
+    for run in runs:
+        p = run.protocol
+        if p.data_key not in loaded and p.dataset_is_own:
+            loaded[p.data_key] = load_dataset(p.dataset, data_dir, data=p.data)
+    # Own data may have changed since a run was begun, or even finished.
+    prints = {key: own.fingerprint() for key, own in loaded.items()}
+    runs = [replace(run, fingerprint=prints.get(run.protocol.data_key)) for run in runs]
     left = [run for run in runs if not _is_finished(run)]
-    datasets = {dataset_name(run.protocol.dataset) for run in left}
     failed: dict[str, str] = {}
     with make_engine(engine, workers, address) as chosen:
-        loaded = {name: load_dataset(name, data_dir) for name in sorted(datasets)}
+        for key in sorted({run.protocol.data_key for run in left} - loaded.keys()):
+            loaded[key] = load_dataset(key, data_dir)
         with Progress(runs, chosen.workers) as progress:
             for run, message in chosen.execute(left, loaded):
                 progress.ended(run, message)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinal.circuits import Recipe
+from spinal.data import DataSettings, dataset_name, dataset_names
 from spinal.encoders import encoder_names, is_encoder
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.scales import ExperimentFiles
@@ -94,7 +95,9 @@ class Protocol(Trained):
     Attributes:
         name: name of the folder with its runs.
         title: title for tables and plots.
-        dataset: a name from `spinal.data.dataset_names`.
+        dataset: a name from `spinal.data.dataset_names`, the path of a file or folder of your own,
+            or ``module:name`` for a function that makes a `spinal.data.Dataset`.
+        data: how to read a file or folder of your own; see `spinal.data.own`.
         initial: number of initially labelled points.
         batch: number of points asked in a round.
         rounds: number of rounds that ask.
@@ -116,6 +119,7 @@ class Protocol(Trained):
     name: str
     title: str = ""
     dataset: str = "digits"
+    data: DataSettings | None = None
     initial: int = 20
     batch: int = 10
     rounds: int = 10
@@ -136,10 +140,22 @@ class Protocol(Trained):
         if self.network.architecture not in NETWORKS:
             hint = suggestion(self.network.name, [*NETWORKS, *encoder_names()])
             raise SpinalError(f"{self.name}: no network {self.network.name!r}: {hint}")
+        if self.data is not None and not self.dataset_is_own:
+            raise SpinalError(f"{self.name}: [data] is for files of your own, not {self.dataset}")
         # Mistakes in a file are reported before anything is trained.
         self.training()
         check_posteriors(self.posterior, f"{self.name}: posterior")
         check_acquisitions(self.acquisition, f"{self.name}: acquisition")
+
+    @property
+    def data_key(self) -> str:
+        """The same text for the same data: the dataset, and how it is read."""
+        return dataset_name(self.dataset) + (f" {self.data}" if self.data is not None else "")
+
+    @property
+    def dataset_is_own(self) -> bool:
+        """Whether the data are not among those that spinal knows by name."""
+        return dataset_name(self.dataset) not in dataset_names()
 
     def acquisition_settings(self, acquisition: str) -> dict[str, Any]:
         """The settings in ``[acquisition]`` for the function of this name."""

@@ -14,18 +14,22 @@ so a round depends only on earlier rounds (and on the checkpoint, if training co
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import filelock
 import numpy as np
+from numpy.typing import NDArray
 
-from spinal.data import Dataset, Pool, Splits, load_dataset, make_splits
+from spinal.data import Dataset, Pool, Splits, iter_batches, load_dataset, make_splits
 from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
+from spinal.posteriors import View
+from spinal.registry import is_own
 from spinal.runs import RoundRecord, RunFolder, read_rounds
 from spinal.runs.asked import keep_asked
 from spinal.runs.metrics import evaluate, pack
@@ -37,19 +41,26 @@ _FREE = ("protocol.paper", "protocol.rounds", "protocol.title")
 
 @dataclass(frozen=True)
 class Run:
-    """One protocol, method, acquisition function and seed, in its folder under ``out``."""
+    """One protocol, method, acquisition function and seed, in its folder under ``out``.
+
+    Attributes:
+        fingerprint: of data of one's own, `Dataset.fingerprint`; None for those known by name, and
+            before they were read.
+    """
 
     protocol: Protocol
     method: str
     acquisition: str
     seed: int
     out: Path
+    fingerprint: str | None = None
 
     @property
     def name(self) -> str:
         """The method, with the acquisition function where there is a choice."""
         chosen = len(find_method(self.method).choices) > 1
-        return f"{self.method}-{self.acquisition}" if chosen else self.method
+        name = f"{self.method}-{self.acquisition}" if chosen else self.method
+        return re.sub(r"[^\w.-]+", "-", name)  # module:name, too, is the name of a folder
 
     @property
     def title(self) -> str:
@@ -64,7 +75,8 @@ class Run:
     @property
     def store(self) -> RunFolder:
         """The folder, with its settings and records."""
-        return RunFolder(self.folder, settings=self.settings(), free=_FREE)
+        unknown = ("fingerprint",) if self.fingerprint is None else ()
+        return RunFolder(self.folder, settings=self.settings(), free=(*_FREE, *unknown))
 
     def rounds(self) -> list[RoundRecord]:
         """The finished rounds."""
@@ -82,6 +94,7 @@ class Run:
             "acquisition": self.acquisition,
             "seed": self.seed,
             "protocol": self.protocol.to_mapping(),
+            **({} if self.fingerprint is None else {"fingerprint": self.fingerprint}),
         }
 
 
@@ -104,14 +117,16 @@ def execute(
         RunBusyError: If another process still holds the lock of the run.
         SpinalError: If the folder holds a run with other settings.
     """
+    p = run.protocol
+    if p.dataset_is_own and run.fingerprint is None:
+        dataset = dataset or load_dataset(p.dataset, data_dir, data=p.data)
+        run = replace(run, fingerprint=dataset.fingerprint())
     store = run.store
     with store.lock(wait), single_thread():
         store.check_settings()
         if not run.is_finished:
             store.write_settings()
-            if dataset is None:
-                dataset = load_dataset(run.protocol.dataset, data_dir)
-            _do_rounds(run, dataset)
+            _do_rounds(run, dataset or load_dataset(p.dataset, data_dir))
 
 
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
@@ -148,9 +163,7 @@ def _do_round(
     seen = learner.view(dataset.test_images[splits.test])
     log_probs = learner.predict_log_proba(seen)
     by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
-    # So that nobody forgets the obvious: what logistic regression would say.
-    logistic = learner.fit_beside("logistic").predict(seen).numpy()
-    by_logistic = evaluate(logistic, test_labels)
+    by_logistic = _by_logistic(learner, seen, test_labels)
     shares = learner.posterior.shares
     indices, choice = np.empty(0, np.int64), None
     if number < protocol.rounds:
@@ -164,7 +177,7 @@ def _do_round(
         fitted_share=fitted_share,
         **evaluate(log_probs, test_labels),
         **{f"network_{name}": value for name, value in by_network.items()},
-        **{f"logistic_{name}": by_logistic[name] for name in ("accuracy", "nll", "ece")},
+        **by_logistic,
         shares=shares and {name: round(share, 4) for name, share in shares.items()},
         learned_from=learner.posterior.learned_from,
         right=pack(log_probs.argmax(1) == test_labels),
@@ -172,6 +185,20 @@ def _do_round(
         seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},
         picks=indices.tolist(),
     )
+
+
+def _by_logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, Any]:
+    """What logistic regression would say, so that nobody forgets the obvious.
+
+    Nothing, if features are missing.
+    """
+    if learner.network.preprocess.fills_missing:
+        for points in (seen.points, learner.pool.points):
+            batches = iter_batches(points, np.arange(len(points)))
+            if any(np.isnan(batch).any() for batch in batches):
+                return {}
+    values = evaluate(learner.fit_beside("logistic").predict(seen).numpy(), labels)
+    return {f"logistic_{name}": values[name] for name in ("accuracy", "nll", "ece")}
 
 
 def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner, list[RoundRecord]]:
@@ -185,7 +212,7 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         validation = dataset.train_images[indices], dataset.train_labels[indices]
     checkpoint = run.folder / "checkpoint"
     if protocol.network.retrain == "continue" and done:
-        learner = ActiveLearner.load(checkpoint, pool, validation=validation)
+        learner = ActiveLearner.load(checkpoint, pool, **_own_parts(run), validation=validation)
         if learner.rounds == len(done):
             if not done[-1].picks:  # it was the last round of a shorter run
                 done[-1] = replace(done[-1], picks=learner.ask(protocol.batch).tolist())
@@ -215,6 +242,15 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         learner.tell(record.picks, dataset.train_labels[record.picks])
     learner.rounds = len(done)
     return learner, done
+
+
+def _own_parts(run: Run) -> dict[str, Any]:
+    """The parts of one's own, which are not saved in a checkpoint."""
+    posterior = find_method(run.method).posterior
+    return {
+        "posterior": posterior if is_own("posterior", posterior) else None,
+        "acquisition": run.acquisition if is_own("acquisition", run.acquisition) else None,
+    }
 
 
 def _posterior_settings(run: Run) -> dict[str, Any]:

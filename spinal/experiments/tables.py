@@ -42,14 +42,18 @@ def circuit_recipe(table: Table, where: str) -> Recipe:
 
 
 def posterior_settings(table: Table, name: str, where: str) -> dict[str, Any]:
-    """The settings in ``table`` that the posterior ``name`` has."""
+    """The settings in ``table`` that the posterior ``name`` has; none for one of your own."""
+    if name not in POSTERIORS:
+        return {}
     if "preset" in table or "recipe" in table:
         table = {**table, "recipe": circuit_recipe(table, where)}
     return _known(table, _settings_of(POSTERIORS[name]))
 
 
 def acquisition_settings(table: Table, name: str) -> dict[str, Any]:
-    """The settings in ``table`` that the acquisition function ``name`` has."""
+    """The settings in ``table`` that the function ``name`` has; none for one of your own."""
+    if name not in ACQUISITIONS:
+        return {}
     return _known(table, _settings_of(type(ACQUISITIONS[name]())))
 
 

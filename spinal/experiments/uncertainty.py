@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from spinal import networks
 from spinal.acquisition.scores import bald, margin, max_entropy
 from spinal.data import dataset_name, dataset_names, load_dataset, make_splits
-from spinal.data.points import as_points
+from spinal.data.inputs import as_points
 from spinal.data.splits import shuffled
 from spinal.errors import SpinalError, suggestion
 from spinal.experiments.detection import detection, histogram

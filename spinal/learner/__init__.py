@@ -1,14 +1,17 @@
 """The active learner: tell it labels, fit, ask which points to label next, predict."""
 
 from spinal.learner.assessment import Assessment, Choice
+from spinal.learner.callbacks import Callback, ProgressBar
 from spinal.learner.learner import ActiveLearner
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
 
 __all__ = [
     "ActiveLearner",
     "Assessment",
+    "Callback",
     "Choice",
     "LearnerSettings",
     "NotFittedError",
     "PoolDryError",
+    "ProgressBar",
 ]

@@ -21,6 +21,11 @@ class FeatureCache:
         self._row = np.full(len(points), -1, np.int64)
         self._features: Tensor | None = None
 
+    def extend(self, points: Points) -> None:
+        """Take the same points and more after them."""
+        n_new = len(points) - len(self.points)
+        self.points, self._row = points, np.append(self._row, np.full(n_new, -1))
+
     def view(self, indices: NDArray[np.int64]) -> View:
         """Features and points at ``indices`` of the pool."""
         new = indices[self._row[indices] < 0]

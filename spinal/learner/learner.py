@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -11,31 +11,36 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from spinal import networks
-from spinal.acquisition import Candidates
-from spinal.data import Points, Pool, as_points
+from spinal.acquisition import Acquisition, Candidates, make_acquisition
+from spinal.data import Pool
 from spinal.errors import SpinalError
 from spinal.files import existing_folder, replacing_folder
+from spinal.html import html_table
 from spinal.learner import storage
 from spinal.learner.assessment import Assessment, Choice
+from spinal.learner.callbacks import Callback, OnStep, step_caller
 from spinal.learner.features import FeatureCache
 from spinal.learner.parts import (
+    ESTIMATOR,
     AcquisitionPart,
     NetworkPart,
     PosteriorPart,
     check_match,
+    default_part,
     first_acquisition,
     make_network,
     resolve_acquisition,
     resolve_posterior,
+    widen,
 )
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
-from spinal.methods import find_method
-from spinal.networks import compute_features
+from spinal.learner.start import given_network, given_posterior
+from spinal.networks import Network, compute_features
 from spinal.networks.network import choose_device, derived_seed
-from spinal.posteriors import FitContext, Posterior, View
+from spinal.posteriors import FitContext, Posterior, View, is_estimator
 from spinal.posteriors.posterior import Validation
 from spinal.probabilities import entropy, margin, mean_log_probs
 
@@ -56,21 +61,26 @@ class ActiveLearner:
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
-    object. All settings are saved with the learner.
+    object. A name can be one of your own; see `spinal.registry`. All settings are saved with the
+    learner.
 
     Args:
         pool: the points, with their labels as far as they are known.
         network: computes features. It can also be any `nn.Module` that `spinal.networks.wrap` can
-            split without the name of a layer.
-        method: a name for a posterior and an acquisition function; see `spinal.methods`.
+            split without the name of a layer. None: ``lenet`` for images, ``dense`` for vectors.
+        method: a name for a posterior and an acquisition function; see `spinal.methods`. It can
+            also be any classifier with `predict_proba`, of scikit-learn or skorch, which is fitted
+            to the features; the points are then asked by margin.
         acquisition: how points are chosen. It can also be any function that maps `Candidates` to
             scores ``[N]``; the points with the highest scores are asked. None: that of the method.
         seed: of all randomness.
-        posterior: gives class probabilities. None: that of the method.
-        validation: points and labels for early stopping of the network.
+        posterior: gives class probabilities. It can also be any classifier with `predict_proba`.
+            None: that of the method.
+        validation: points, of the kind of the pool's, and labels for early stopping of the network.
         device: ``auto`` takes an accelerator if there is one.
         cache: folder for what is computed from the points of the pool without labels, so that the
             next learner for the same points finds it; None: in memory.
+        callbacks: objects that are told of every round and step; see `Callback`.
         settings: ``training``, ``retrain``, ``candidates``, ``learn_from``; see `LearnerSettings`.
 
     Examples:
@@ -87,8 +97,8 @@ class ActiveLearner:
     def __init__(
         self,
         pool: Pool,
-        network: NetworkPart = "lenet",
-        method: str = "spn-cnn",
+        network: NetworkPart = None,
+        method: Any = "spn-cnn",
         acquisition: AcquisitionPart = None,
         seed: int = 0,
         *,
@@ -96,19 +106,23 @@ class ActiveLearner:
         validation: Validation | None = None,
         device: str = "auto",
         cache: Path | None = None,
+        callbacks: Sequence[Callback] = (),
         **settings: Any,
     ) -> None:
-        defaults = find_method(method)
+        if is_estimator(method):
+            method, posterior = ESTIMATOR, method if posterior is None else posterior
         self.pool = pool
+        self.callbacks = tuple(callbacks)
         self.settings = LearnerSettings(method, seed=seed, **settings)
-        self.posterior = resolve_posterior(posterior, defaults.posterior)
-        self.acquisition = resolve_acquisition(acquisition, defaults.acquisition)
+        self.posterior = resolve_posterior(posterior, default_part(method, "posterior", posterior))
+        self.acquisition = resolve_acquisition(
+            acquisition, default_part(method, "acquisition", acquisition)
+        )
         check_match(self.posterior, self.acquisition)
         self.device = choose_device(device)
-        self.network = make_network(network, pool, derived_seed(seed, _NETWORK)).to(self.device)
-        if self.settings.training.dropout is not None:
-            networks.set_dropout(self.network, self.settings.training.dropout)
-        self.validation, self.cache = validation, cache
+        self._set_network(make_network(network, pool, derived_seed(seed, _NETWORK)))
+        self.validation = validation and (self._array(validation[0]), validation[1])
+        self.cache = cache
         self._learns_from_pool = self._check_learn_from()
         #: Number of fits.
         self.rounds = 0
@@ -117,6 +131,7 @@ class ActiveLearner:
         #: The last `ask` in detail; None if its acquisition function uses no probabilities.
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
+        self._start: Posterior | None = None
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
@@ -127,6 +142,20 @@ class ActiveLearner:
             f"{len(self.pool.labelled_indices)} of {len(self.pool)} points labelled, "
             f"fitted {self.rounds} times{', by the pool as well' if from_pool else ''})"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "ActiveLearner",
+            {
+                "method": self.settings.method,
+                "network": type(self.network).__name__ if not self.network.config
+                else self.network.config["name"],
+                "posterior": self.posterior,
+                "acquisition": self.acquisition,
+                "labelled": f"{len(self.pool.labelled_indices)} of {len(self.pool)} points",
+                "fits": self.rounds,
+            },
+        )  # fmt: skip
 
     @property
     def seed(self) -> int:
@@ -147,7 +176,29 @@ class ActiveLearner:
         """
         self.pool.record(indices, labels, correction=correction)
 
-    def fit(self, *, on_step: Callable[[str, int, int], None] | None = None) -> None:
+    def start_from(self, model: Any) -> None:
+        """Begin with a model that was trained elsewhere.
+
+        Until the first `fit`, it predicts, and chooses the points to ask. A network is trained
+        further from its weights. A model is not saved with the learner before that fit.
+
+        Args:
+            model: a trained `nn.Module` for these classes, or a fitted classifier with
+                `predict_proba` for points of this kind, whose ``classes_`` are names or numbers of
+                classes of the pool.
+
+        Raises:
+            SpinalError: if it is something else, or the learner is fitted already.
+        """
+        if self.rounds:
+            raise SpinalError("the learner is fitted already: start from a model before that")
+        if isinstance(model, nn.Module):
+            self._set_network(given_network(model, self.pool))
+        self._start = given_posterior(model, self.pool.classes)
+        self._fit_preprocess()
+        self._cache = FeatureCache(self.network, self.pool.points)
+
+    def fit(self, *, on_step: OnStep | None = None) -> None:
         """Train the network on all labelled points, then the posterior on its features.
 
         Args:
@@ -158,6 +209,9 @@ class ActiveLearner:
         if not len(indices):
             raise NotFittedError("there are no labels to learn from: ask, and tell, first")
         seed = derived_seed(self.seed, 1000 + self.rounds)
+        on_step = step_caller(self, on_step)
+        if self._n_classes != len(self.pool.classes):
+            self._set_network(widen(self.network, self.pool, seed))
         self._fit_preprocess()
         self.seconds = {}
         with self._timed("network"):
@@ -177,6 +231,8 @@ class ActiveLearner:
         with self._timed("posterior"):
             self.posterior.fit(view, torch.as_tensor(labels), self._context(seed, on_step))
         self.rounds += 1
+        for callback in self.callbacks:
+            callback.on_round(self)
 
     def fit_beside(self, posterior: PosteriorPart) -> Posterior:
         """Fit another posterior to the same network and the same labels, to compare with.
@@ -191,7 +247,7 @@ class ActiveLearner:
             NotFittedError: before the first `fit`.
         """
         view = self._fitted().view(self.pool.labelled_indices)
-        other = resolve_posterior(posterior, find_method(self.settings.method).posterior)
+        other = resolve_posterior(posterior, "logistic")
         seed = derived_seed(self.seed, 999 + self.rounds)  # of the last fit
         other.fit(view, torch.as_tensor(self.pool.labels), self._context(seed))
         return other
@@ -216,9 +272,7 @@ class ActiveLearner:
         if b < 1:
             raise SpinalError(f"ask for one point or more, not {b}")
         generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
-        acquisition = self.acquisition
-        if not self.rounds:
-            acquisition = first_acquisition(acquisition, self.posterior, self.network)
+        acquisition = self._acquisition()
         limit = self.settings.candidates
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
@@ -235,13 +289,11 @@ class ActiveLearner:
         self.pool.mark_asked(chosen)
         return chosen
 
-    def predict_log_proba(
-        self, points: ArrayLike | Points | View, *, by: By = "method"
-    ) -> NDArray[np.float32]:
+    def predict_log_proba(self, points: Any, *, by: By = "method") -> NDArray[np.float32]:
         """Natural logarithms of the class probabilities, ``[N, C]``.
 
         Args:
-            points: any points, in the pool or not; or the result of `view` for them.
+            points: any points of the kind of the pool's, in it or not; or the result of `view`.
             by: ``method`` for its posterior, ``network`` for the head of the network, or ``spn``
                 for the circuit alone, where the posterior combines it with other predictions.
 
@@ -250,42 +302,40 @@ class ActiveLearner:
         """
         view = self.view(points)
         if by == "method":
-            log_probs = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+            log_probs = self._posterior.predict(view, seed=self._round_seed(_SAMPLES))
         elif by == "network":
             log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
         else:
-            log_probs = self.posterior.predict_part(view, by)
+            log_probs = self._posterior.predict_part(view, by)
         return log_probs.numpy()
 
-    def predict_proba(
-        self, points: ArrayLike | Points | View, *, by: By = "method"
-    ) -> NDArray[np.float32]:
+    def predict_proba(self, points: Any, *, by: By = "method") -> NDArray[np.float32]:
         """Class probabilities ``[N, C]``; see `predict_log_proba`."""
         return np.exp(self.predict_log_proba(points, by=by))
 
-    def predict(self, points: ArrayLike | Points | View, *, by: By = "method") -> NDArray[np.int64]:
+    def predict(self, points: Any, *, by: By = "method") -> NDArray[np.int64]:
         """The most probable class of each point, as a number ``[N]``; see `predict_log_proba`."""
         return self.predict_log_proba(points, by=by).argmax(1)
 
-    def assess(self, points: ArrayLike | Points) -> Assessment:
+    def assess(self, points: Any) -> Assessment:
         """Uncertainty and density of any points, computed in batches."""
-        points = as_points(points)
+        points = self.pool.points_like(points)
         network = self._fitted().network
         entropies, margins, densities = [], [], []
         for rows in np.array_split(np.arange(len(points)), -(-len(points) // _BATCH)):
             view = View(network, points, rows, compute_features(network, points, rows))
-            log_probs_N_C = self.posterior.predict(view, seed=self._round_seed(_SAMPLES))
+            log_probs_N_C = self._posterior.predict(view, seed=self._round_seed(_SAMPLES))
             entropies.append(entropy(log_probs_N_C))
             margins.append(margin(log_probs_N_C))
-            if "log_density" in self.posterior.provides:
-                densities.append(self.posterior.log_density(view))
+            if "log_density" in self._posterior.provides:
+                densities.append(self._posterior.log_density(view))
         return Assessment(
             torch.cat(entropies).numpy(),
             torch.cat(margins).numpy(),
             torch.cat(densities).numpy() if densities else None,
         )
 
-    def view(self, points: ArrayLike | Points | View) -> View:
+    def view(self, points: Any) -> View:
         """Features of any points under the current network, to reuse in several predictions.
 
         Raises:
@@ -294,7 +344,7 @@ class ActiveLearner:
         self._fitted()
         if isinstance(points, View):
             return points
-        points = as_points(points)
+        points = self.pool.points_like(points)
         features = compute_features(self.network, points)
         return View(self.network, points, np.arange(len(points)), features)
 
@@ -367,11 +417,27 @@ class ActiveLearner:
         )
         learner.rounds = saved.rounds
         if learner.rounds:
-            networks.load_weights(learner.network, folder / storage.NETWORK)
-            learner.network.to(learner.device)
+            # Without classes that were added since the last fit: `fit` adds them.
+            given = None if network is None else learner.network
+            learner._set_network(storage.load_network(folder, given))
             learner.posterior.load(folder)
             learner._cache = FeatureCache(learner.network, pool.points)
         return learner
+
+    def _set_network(self, network: Network) -> None:
+        """Use this network from now on."""
+        self.network = network.to(self.device)
+        self.network.preprocess.fills_missing = self.posterior.takes_missing
+        self._n_classes = network.config.get("n_classes", len(self.pool.classes))
+        if self.settings.training.dropout is not None:
+            networks.set_dropout(self.network, self.settings.training.dropout)
+
+    def _array(self, data: Any) -> NDArray:
+        """All points of some data of the pool's kind."""
+        if isinstance(data, np.ndarray):
+            return data
+        points = self.pool.points_like(data)
+        return points[np.arange(len(points))]
 
     def _candidates(
         self, indices: Indices, needs: frozenset[str], compare: bool
@@ -385,8 +451,8 @@ class ActiveLearner:
         if "log_probs" in needs:
             with self._timed("scoring"):
                 arrays["log_probs"] = self._log_probs(view, compare)
-                if "log_density" in self.posterior.provides:
-                    density = self.posterior.log_density(view)
+                if "log_density" in self._posterior.provides:
+                    density = self._posterior.log_density(view)
         if "log_density" in needs:
             arrays["log_density"] = self.posterior.log_density(view)
         if "moments" in needs:
@@ -404,7 +470,7 @@ class ActiveLearner:
 
     def _view(self, indices: Indices) -> View:
         """Points of the pool; before the first fit, without features of the network."""
-        if not self.rounds:
+        if self._cache is None:
             self._fit_preprocess()
             return View(self.network, self.pool.points, indices, torch.empty(len(indices), 0))
         return self._fitted().view(indices)
@@ -413,12 +479,27 @@ class ActiveLearner:
         """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
         seed = self._round_seed(_SAMPLES)
         if compare:
-            return self.posterior.sample(view, seed=seed)
-        return self.posterior.predict(view, seed=seed).unsqueeze(1)
+            return self._posterior.sample(view, seed=seed)
+        return self._posterior.predict(view, seed=seed).unsqueeze(1)
 
-    def _context(
-        self, seed: int, on_step: Callable[[str, int, int], None] | None = None
-    ) -> FitContext:
+    @property
+    def _posterior(self) -> Posterior:
+        """What predicts: the posterior, or, before the first fit, what `start_from` was given."""
+        return self.posterior if self.rounds or self._start is None else self._start
+
+    def _acquisition(self) -> Acquisition:
+        """The acquisition function; before the first fit, the nearest one that is possible."""
+        if self.rounds:
+            return self.acquisition
+        if self._start is None:
+            return first_acquisition(self.acquisition, self.posterior, self.network)
+        try:
+            check_match(self._start, self.acquisition)
+        except SpinalError:
+            return make_acquisition("margin")
+        return self.acquisition
+
+    def _context(self, seed: int, on_step: OnStep | None = None) -> FitContext:
         """What a posterior may need beside the labelled points."""
         return FitContext(
             len(self.pool.classes),
@@ -478,4 +559,6 @@ class ActiveLearner:
     def _fitted(self) -> FeatureCache:
         if self._cache is None:
             raise NotFittedError("the learner is not fitted yet: call fit() first")
+        if len(self._cache.points) != len(self.pool.points):
+            self._cache.extend(self.pool.points)
         return self._cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import nn
 
@@ -11,17 +11,21 @@ from spinal.acquisition import Acquisition, Candidates, Custom, make_acquisition
 from spinal.acquisition.herding import MaxHerding
 from spinal.data import Pool
 from spinal.errors import SpinalError
+from spinal.methods import find_method
 from spinal.networks import Network, NetworkError, build_network, wrap
-from spinal.posteriors import Posterior, make_posterior
+from spinal.posteriors import Estimator, Posterior, is_estimator, make_posterior
+from spinal.registry import is_own
 
 #: A name, settings that differ from the defaults, or a name with such settings.
 Named = str | Mapping[str, Any] | tuple[str, Mapping[str, Any]]
-#: Types of the arguments for the parts. None stands for the default of the method.
-NetworkPart = Named | nn.Module
-PosteriorPart = Named | Posterior | None
+#: Types of the arguments for the parts. None stands for the default. A posterior can also be a
+#: classifier with scikit-learn's interface.
+NetworkPart = Named | nn.Module | None
+PosteriorPart = Named | Posterior | Any
 AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
 
-T = TypeVar("T")
+#: The name of the method of a learner with a classifier of one's own.
+ESTIMATOR = "estimator"
 
 
 def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
@@ -42,14 +46,35 @@ def make_network(part: NetworkPart, pool: Pool, seed: int) -> Network:
                 f"the features of {type(part).__name__} were not found ({error}). Name the module "
                 f"that computes them: network=spinal.networks.wrap(module, 'name', {shape})"
             ) from error
-    name, settings = named(part, "lenet", "network")
+    name, settings = named(part, "lenet" if len(shape) == 3 else "dense", "network")
     return build_network(name, shape, len(pool.classes), **{"seed": seed, **settings})
+
+
+def widen(network: Network, pool: Pool, seed: int) -> Network:
+    """The network for a pool with more classes than before: a new head on the same features.
+
+    Raises:
+        NetworkError: if the network was not built by name.
+    """
+    if not network.config:
+        raise NetworkError(
+            f"the pool has {len(pool.classes)} classes now, and your own network fewer outputs: "
+            "make a new learner, with a network that has as many"
+        )
+    config = dict(network.config, n_classes=len(pool.classes))
+    wider = build_network(seed=seed, **config)
+    wider.body.load_state_dict(network.body.state_dict())
+    wider.preprocess.load_state_dict(network.preprocess.state_dict())
+    wider.preprocess.fills_missing = network.preprocess.fills_missing
+    return wider
 
 
 def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
     """The posterior of an argument; that named ``default`` if the argument gives no name."""
     if isinstance(part, Posterior):
         return part
+    if is_estimator(part):
+        return Estimator(part)
     name, settings = named(part, default, "posterior")
     return make_posterior(name, **settings)
 
@@ -90,6 +115,18 @@ def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
     raise SpinalError(
         f"{what}: {part!r} is not a name, ('name', {{settings}}), {{settings}} or a suitable object"
     )
+
+
+def default_part(method: str, what: str, given: Any) -> str:
+    """The posterior or acquisition function of a method; not looked up where one is given.
+
+    So a learner that was saved with parts of one's own is loaded without importing any code that
+    the folder names.
+    """
+    is_given = given is not None and not isinstance(given, Mapping)  # not only settings
+    if method == ESTIMATOR or (is_given and is_own("method", method)):
+        return "margin" if what == "acquisition" else "logistic"
+    return getattr(find_method(method), what)
 
 
 def check_match(posterior: Posterior, acquisition: Acquisition) -> None:

@@ -146,7 +146,10 @@ def load_posterior(folder: Path) -> Posterior:
 
 
 def given_or_saved(part: Any, described: Described, what: str, folder: Path) -> Any:
-    """A part for the constructor: the user's argument, or else the saved description."""
-    if part is None and described is None:
+    """A part for the constructor: the user's argument, or else the saved description.
+
+    A folder may come from anywhere, so a name in it never leads to code outside of spinal.
+    """
+    if part is None and (described is None or ":" in described[0]):
         raise SpinalError(f"{folder}: was saved with your own {what}: give it again, as `{what}=`")
     return described if part is None else part

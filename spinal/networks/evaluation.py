@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spinal.data.points import Points, as_points
+from spinal.data.inputs import as_points
+from spinal.data.points import Points
 from spinal.networks.network import Network
 
 #: Points per batch: enough for efficient matrix products, few enough for the CPU's caches.

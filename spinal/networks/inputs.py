@@ -9,7 +9,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from spinal.data.points import Points, as_points, iter_batches
+from spinal.data.inputs import as_points
+from spinal.data.points import Points, iter_batches
 from spinal.errors import DataError
 
 #: Number of points that mean and standard deviation are computed from.
@@ -24,6 +25,9 @@ class Preprocess(nn.Module):
 
     Args:
         input_shape: of one point, (H, W, C) or (D,), checked for every batch; None allows any.
+
+    Attributes:
+        fills_missing: whether a missing feature (NaN) becomes the mean; otherwise it is refused.
     """
 
     mean: Tensor
@@ -33,6 +37,7 @@ class Preprocess(nn.Module):
     def __init__(self, input_shape: tuple[int, ...] | None = None) -> None:
         super().__init__()
         self.input_shape = input_shape
+        self.fills_missing = False
         self.register_buffer("mean", torch.zeros(1))
         self.register_buffer("std", torch.ones(1))
         self.register_buffer("fitted", torch.tensor(False))
@@ -45,13 +50,14 @@ class Preprocess(nn.Module):
         """
         points = as_points(points)
         indices = np.linspace(0, len(points) - 1, min(len(points), SAMPLE)).astype(np.int64)
-        rows, totals, squares = 0, np.zeros(1), np.zeros(1)
+        rows, totals, squares = np.zeros(1), np.zeros(1), np.zeros(1)
         for batch in iter_batches(points, indices):
             values = batch.reshape(-1, batch.shape[-1]).astype(np.float64)
             values = values / 255 if batch.ndim == 4 else values
-            rows += len(values)
-            totals = totals + values.sum(0)
-            squares = squares + (values**2).sum(0)
+            rows = rows + (~np.isnan(values)).sum(0)
+            totals = totals + np.nansum(values, 0)
+            squares = squares + np.nansum(values**2, 0)
+        rows = np.maximum(rows, 1)
         mean = totals / rows
         std = np.sqrt(np.maximum(squares / rows - mean**2, 0))
         std[std < 1e-6 * np.maximum(1, abs(mean))] = 1  # constant: not scaled
@@ -87,7 +93,20 @@ class Preprocess(nn.Module):
                 f"with {len(self.mean)}"
             )
         x = (x - self.mean) / self.std
-        return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
+        return x.permute(0, 3, 1, 2) if x.ndim == 4 else self._without_missing(x)
+
+    def _without_missing(self, x: Tensor) -> Tensor:
+        """Standardised features ``[N, D]``, with 0, the mean, for missing ones."""
+        missing = x.isnan()
+        if not missing.any():
+            return x
+        if not self.fills_missing:
+            raise DataError(
+                f"{int(missing.any(1).sum())} of {len(x)} points have missing features (NaN), "
+                "which this method cannot leave out: take one that can, such as "
+                "method=spinal.SPNClassifier(), or fill them in"
+            )
+        return x.masked_fill(missing, 0)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Adopt the saved shapes, which are unknown before `fit`."""

@@ -2,6 +2,7 @@
 
 from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.ensemble import Ensemble
+from spinal.posteriors.estimator import Estimator, is_estimator
 from spinal.posteriors.logistic import Logistic
 from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
@@ -14,6 +15,7 @@ __all__ = [
     "SPN",
     "Deterministic",
     "Ensemble",
+    "Estimator",
     "FitContext",
     "Logistic",
     "MCDropout",
@@ -21,5 +23,6 @@ __all__ = [
     "Posterior",
     "View",
     "describe_posterior",
+    "is_estimator",
     "make_posterior",
 ]

@@ -101,6 +101,11 @@ class Posterior(ABC):
         """
         return False
 
+    @property
+    def takes_missing(self) -> bool:
+        """Whether it takes points with missing features (NaN) as they are, without filling in."""
+        return False
+
     @abstractmethod
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         """Learn from the labelled points.

@@ -58,6 +58,6 @@ class Asked:
 def keep_asked(folder: Path, dataset: Dataset, rounds: Sequence[RoundRecord]) -> None:
     """Store the first images that these rounds asked for, if the dataset consists of images."""
     indices = [index for record in rounds for index in record.picks][:FIRST]
-    if indices and dataset.train_images.ndim == 4:
+    if indices and len(dataset.train_images.shape) == 4:
         images, labels = dataset.train_images[indices], dataset.train_labels[indices]
         Asked(images, labels, dataset.classes).save(folder)

@@ -120,7 +120,7 @@ def tuned(loaded: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[
     parts = ("name", "train_images", "train_labels", "classes")
     without = SimpleNamespace(**{part: getattr(digits, part) for part in parts})
 
-    def load(name: str, data_dir: Path | None) -> SimpleNamespace:
+    def load(name: str, data_dir: Path | None, data: None) -> SimpleNamespace:
         loaded.append(name)
         return without
 

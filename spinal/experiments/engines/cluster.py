@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spinal.data import Dataset, dataset_name
+from spinal.data import Dataset
 from spinal.errors import SpinalError
 from spinal.experiments.engines.attempts import WAIT, CrashCounter, Ended, attempt
 from spinal.experiments.runs import Run
@@ -82,7 +82,7 @@ class RayEngine:
 
         Args:
             runs: the runs to execute.
-            datasets: the datasets of their protocols, by `dataset_name`.
+            datasets: the datasets of their protocols, by `Protocol.data_key`.
         """
         ray = self._ray
         stored = {name: ray.put(dataset) for name, dataset in datasets.items()}
@@ -95,7 +95,7 @@ class RayEngine:
                 while waiting and len(at_work) < self.workers:
                     run = waiting.popleft()
                     wait = LEASE if run.folder in died else WAIT
-                    dataset = stored[dataset_name(run.protocol.dataset)]
+                    dataset = stored[run.protocol.data_key]
                     job = task.remote(run, dataset, wait, mark)
                     at_work[job] = run
                 [job], _ = ray.wait(list(at_work), num_returns=1)

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import joblib
 
-from spinal.data import Dataset, dataset_name
+from spinal.data import Dataset
 from spinal.experiments.engines.attempts import CrashCounter, Ended, attempt
 from spinal.experiments.runs import Run
 
@@ -39,16 +39,14 @@ class JoblibEngine:
 
         Args:
             runs: the runs to execute.
-            datasets: the datasets of their protocols, by `dataset_name`.
+            datasets: the datasets of their protocols, by `Protocol.data_key`.
         """
         left, crashes, least = dict(enumerate(runs)), CrashCounter(), 1
         while left:
             processes = max(least, min(self.workers, len(left)))
             pool = joblib.Parallel(processes, batch_size=1, return_as="generator_unordered")
             tasks = [
-                joblib.delayed(_attempt)(
-                    i, run, datasets[dataset_name(run.protocol.dataset)], os.getpid()
-                )
+                joblib.delayed(_attempt)(i, run, datasets[run.protocol.data_key], os.getpid())
                 for i, run in left.items()
             ]
             try:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spinal.data import Dataset, Points, Pool, dataset_name, load_dataset, make_splits
+from spinal.data import Dataset, Points, Pool, load_dataset, make_splits
 from spinal.data.splits import shuffled
 from spinal.encoders import EncodedPoints, load_encoder
 from spinal.encoders.points import cache_folder
@@ -72,7 +72,7 @@ class Trial:
             for name in ("initial", "pool", "validation", "stratified")
         }
         network = replace(protocol.network, preset="", training={})
-        decisive["dataset"] = dataset_name(protocol.dataset)
+        decisive["dataset"] = protocol.data_key
         decisive |= {"part": self.part, "labels": self.labels, "seed": self.seed}
         decisive |= {"network": to_mapping(network), "training": to_mapping(protocol.training())}
         if self.part == "circuit":
@@ -140,7 +140,7 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
         data_dir: The first folder to search for datasets.
     """
     p = from_mapping(Protocol, json.loads(protocol), "protocol")
-    dataset = load_dataset(p.dataset, data_dir)
+    dataset = load_dataset(p.dataset, data_dir, data=p.data)
     points: Any = dataset.train_images
     if p.network.is_encoder:
         points = EncodedPoints(points, load_encoder(p.network.name), cache_folder())

@@ -118,7 +118,8 @@ def tune(
         SpinalError: if the protocol has too few points, or another process uses ``path``.
     """
     labels = default_labels(protocol) if labels is None else labels
-    dataset = load_dataset(protocol.dataset, data_dir)  # downloads once, before the workers start
+    # Downloads once, before the workers start.
+    dataset = load_dataset(protocol.dataset, data_dir, data=protocol.data)
     n_validation = len(training_split(protocol, dataset, labels, seeds[0])[1])
     done: list[TunedPart] = []
     tuned = protocol

@@ -1,0 +1,302 @@
+"""Points from what people have: one function for each kind of input.
+
+`as_points` looks at the data and calls the function that fits. Packages that the data come from
+(torch, pandas, datasets) are recognised by what their objects can do, and not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from spinal.data.kinds import FittedPoints, ItemPoints, SparsePoints
+from spinal.data.points import (
+    UNLABELLED,
+    ArrayPoints,
+    LabelledPoints,
+    Points,
+    encode_labels,
+    refuse_channels_first,
+)
+from spinal.errors import DataError
+
+#: Different values of a column of strings, beyond which it is no category.
+MOST_CATEGORIES = 100
+
+
+def as_points(data: Any) -> Points:
+    """Points from what people have; points are returned unchanged.
+
+    | arrays, memory maps, tensors  images, uint8 [N, H, W, C] or [N, H, W]; features [N, D]
+    | SciPy sparse matrices         features [N, D], made dense batch by batch
+    | DataFrames                    numbers and categories; see `spinal.tables.TableEncoder`
+    | lists of strings              texts, by `spinal.data.texts.TfidfSVD`, fitted to them
+    | lists of paths                images of 32 x 32 pixels; `ImageFiles` has more settings
+    | lists of PIL images           all of the same size
+    | datasets of PyTorch           any of the above as items, alone or before a label; read in
+    |                               batches, as are the datasets behind a DataLoader
+    | datasets of Hugging Face      with one column of texts, images or vectors
+
+    Raises:
+        DataError: If the data are something else; the message says what to write.
+    """
+    if isinstance(data, np.ndarray):
+        is_text = data.dtype.kind in "UT" or (data.dtype == object and _all_are(str, data.tolist()))
+        return _from_texts(data.tolist()) if is_text and data.ndim == 1 else ArrayPoints(data)
+    if isinstance(data, str | Path):
+        raise DataError(
+            f"{str(data)[:60]!r} alone: give a list; for a folder of images, "
+            "spinal.data.load_folder(path).points"
+        )
+    if isinstance(data, Mapping):
+        names = ", ".join(map(repr, list(data)[:5]))
+        raise DataError(f"a mapping with the keys {names}: give one of its values")
+    for is_kind, adapt in _KINDS:
+        if is_kind(data):
+            return adapt(data)
+    if isinstance(data, Points):
+        return data
+    if hasattr(data, "__array__"):
+        return as_points(np.asarray(data))
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        return _from_items(data)
+    raise DataError(
+        f"a {type(data).__name__}, whose points have no positions: read it into a list or an array"
+    )
+
+
+def points_like(points: Points, data: Any) -> Points:
+    """More data of the same kind, as points that are encoded as ``points`` are.
+
+    Raises:
+        DataError: If the data are texts or a table, but ``points`` are not.
+    """
+    if not (_is_table(data) or _is_texts(data)):
+        return as_points(data)
+    like: Callable[[Any], Points] | None = getattr(points, "like", None)
+    if like is None:
+        kind = "texts" if _is_texts(data) else "a table"
+        raise DataError(f"{kind}, but the pool holds other points, of shape {points.shape}")
+    return like(data)
+
+
+def _from_texts(texts: Sequence[str]) -> Points:
+    from spinal.data.texts import TfidfSVD
+
+    return FittedPoints(list(texts), TfidfSVD(texts), len(texts))
+
+
+def _from_table(table: Any) -> Points:
+    from spinal.tables import TableEncoder
+
+    if not hasattr(table, "columns"):  # a Series
+        values = table.tolist()
+        if not _all_are(str, values):
+            raise DataError("one column of numbers: give a DataFrame, such as column.to_frame()")
+        return _from_texts(values)
+    for name in table.columns:
+        n_values = table[name].nunique()
+        if table[name].dtype.kind not in "biuf" and n_values > MOST_CATEGORIES:
+            raise DataError(
+                f"column {name!r} has {n_values} different values, too many for a category: leave "
+                f"it out, or, if it holds texts, give table[{name!r}] alone"
+            )
+    encode = partial(_encode_table, TableEncoder(table), list(table.columns))
+    return FittedPoints(table, encode, len(table))
+
+
+def _encode_table(encoder: Callable[[Any], NDArray], columns: list[Any], table: Any) -> NDArray:
+    if not hasattr(table, "columns"):
+        raise DataError("texts, but the pool holds a table")
+    if missing := [name for name in columns if name not in table.columns]:
+        raise DataError(f"a table without the columns {', '.join(map(str, missing))} of the pool")
+    return encoder(table[columns])
+
+
+def _from_tensor(tensor: Any) -> Points:
+    line = "images.permute(0, 2, 3, 1)"
+    if tensor.is_floating_point():
+        line = f"(255 * {line}).round().byte()"
+    refuse_channels_first(tuple(tensor.shape), line)
+    return ArrayPoints(tensor.detach().cpu().numpy())
+
+
+def _from_list(items: Sequence[Any]) -> Points:
+    if not len(items):
+        raise DataError("an empty list, which holds no points")
+    if _all_are(str, items) and not _all_name_images(items):
+        return _from_texts(items)
+    if _all_are(str, items) or _all_are(Path, items):
+        return _from_paths([Path(item) for item in items])
+    if isinstance(items[0], Image.Image) or hasattr(items[0], "detach"):
+        return _from_items(items)
+    if any(isinstance(item, str | Path) for item in items):
+        kinds = sorted({type(item).__name__ for item in items})
+        raise DataError(f"a list of {', '.join(kinds)}: give points of one kind")
+    try:
+        return ArrayPoints(np.asarray(items))
+    except ValueError as error:  # rows of different lengths
+        raise DataError(f"a list that is no array ({error})") from error
+
+
+def _from_paths(paths: Sequence[Path]) -> Points:
+    from spinal.data.images import ImageFiles
+
+    images = ImageFiles(paths)
+    if images.skipped:  # without them, positions would not be those of the list
+        first = images.skipped[0]
+        raise DataError(
+            f"{len(images.skipped)} of {len(paths)} images cannot be read; {first.path}: "
+            f"{first.reason}. Leave them out, or give spinal.data.ImageFiles(paths)"
+        )
+    return images
+
+
+def _from_items(items: Any) -> Points:
+    """Points that are read item by item: an item, or the first part of it, says of what kind."""
+    if not len(items):
+        raise DataError(f"a {type(items).__name__} without items")
+    first = items[0]
+    if isinstance(first, Mapping):
+        return _from_columns(items)
+    if isinstance(first, tuple):  # a point and its label
+        first = first[0]
+    if isinstance(first, str):
+        return _from_texts([_point(items[i]) for i in range(len(items))])
+    if isinstance(first, Image.Image):
+        modes = {item.mode for item in items} if isinstance(items, list) else {first.mode}
+        return ItemPoints(items, partial(_image_array, channels=1 if modes <= {"1", "L"} else 3))
+    return ItemPoints(items, _number_array)
+
+
+def _from_loader(loader: Any) -> Points:
+    return as_points(loader.dataset)  # positions are those of the dataset, not of its batches
+
+
+def _from_columns(dataset: Any) -> Points:
+    """The column of a dataset, with a mapping for each row, that holds texts, images or vectors."""
+    if not hasattr(dataset, "__len__"):
+        raise DataError("a dataset that is streamed has no positions: load it without streaming")
+    row = dataset[0]
+    names = [name for name, value in row.items() if _is_point(value)]
+    if len(names) != 1:
+        listed = " and ".join(map(repr, names)) or f"none of {', '.join(map(repr, row))}"
+        raise DataError(
+            f"a dataset whose points may be {listed}: choose one column, such as "
+            f"dataset[{(names or list(row))[0]!r}], or give dataset.to_pandas()[[...]]"
+        )
+    return _from_items(_Column(dataset, names[0]))
+
+
+class _Column:
+    """A column of a dataset, read row by row."""
+
+    def __init__(self, dataset: Any, name: str) -> None:
+        self._dataset, self._name = dataset, name
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, i: int) -> Any:
+        return self._dataset[i][self._name]
+
+
+def _point(item: Any) -> Any:
+    """The point of an item that may have a label."""
+    return item[0] if isinstance(item, tuple) else item
+
+
+def _number_array(item: Any) -> NDArray:
+    point = _point(item)
+    return np.asarray(point.detach().cpu() if hasattr(point, "detach") else point)
+
+
+def _image_array(item: Any, channels: int) -> NDArray[np.uint8]:
+    from spinal.data.images import flatten_mode
+
+    pixels = np.asarray(flatten_mode(_point(item), channels))
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _is_point(value: Any) -> bool:
+    """Whether a value of a row is a text, an image or a vector, rather than one number."""
+    return isinstance(value, str | list | np.ndarray | Image.Image) or hasattr(value, "detach")
+
+
+def _is_table(data: Any) -> bool:
+    return hasattr(data, "iloc")
+
+
+def _is_texts(data: Any) -> bool:
+    if isinstance(data, np.ndarray):
+        data = data.tolist() if data.dtype.kind in "UTO" and data.ndim == 1 else ()
+    if not isinstance(data, list | tuple) or not len(data):
+        return False
+    return _all_are(str, data) and not _all_name_images(data)
+
+
+def _all_are(kind: type, items: Sequence[Any]) -> bool:
+    return all(isinstance(item, kind) for item in items)
+
+
+def _all_name_images(items: Sequence[str]) -> bool:
+    from spinal.data.images import SUFFIXES
+
+    return all(item.lower().endswith(SUFFIXES) for item in items)
+
+
+#: How each kind of input is recognised, in this order, and what makes points of it. What has a
+#: shape, such as a tensor, could also pass for points.
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Points]], ...] = (
+    (_is_table, _from_table),
+    (lambda data: hasattr(data, "detach") and hasattr(data, "numpy"), _from_tensor),
+    (lambda data: hasattr(data, "tocsr"), SparsePoints),
+    (lambda data: hasattr(data, "dataset") and hasattr(data, "batch_size"), _from_loader),
+    (lambda data: hasattr(data, "column_names") and hasattr(data, "features"), _from_columns),
+    (lambda data: isinstance(data, list | tuple), _from_list),
+)
+
+
+def from_arrays(
+    data: Any, labels: ArrayLike | None = None, classes: Sequence[str] | None = None
+) -> LabelledPoints:
+    """Points and labels from arrays.
+
+    Labels are indices into ``classes`` if they are whole numbers (-1: unlabelled), and names of
+    classes if they are strings ("": unlabelled). Without ``classes``, the classes of whole numbers
+    are named "0" to their maximum, and those of strings are the sorted names.
+
+    Args:
+        data: N points of any kind that `as_points` takes.
+        labels: [N] whole numbers or strings; None if nothing is labelled.
+        classes: Names of the classes.
+    """
+    points = as_points(data)
+    if labels is None:
+        return LabelledPoints(
+            points, np.full(len(points), UNLABELLED, np.int64), tuple(classes or ())
+        )
+    array = np.asarray(labels)
+    if array.shape != (len(points),):
+        raise DataError(f"{len(points)} points, but labels of shape {array.shape}")
+    if array.dtype.kind in "UO":
+        encoded, names = encode_labels([str(label) for label in array], classes)
+        return LabelledPoints(points, encoded, names)
+    if array.dtype.kind not in "iu":
+        raise DataError(f"labels of type {array.dtype}: give whole numbers or names")
+    if classes is None:
+        names = tuple(str(c) for c in range(int(array.max()) + 1))
+    else:
+        names = tuple(classes)
+    if array.min() < UNLABELLED or array.max() >= len(names):
+        raise DataError(
+            f"labels from {array.min()} to {array.max()}, but {len(names)} classes "
+            f"(0 to {len(names) - 1}; {UNLABELLED} for unlabelled)"
+        )
+    return LabelledPoints(points, array.astype(np.int64), names)

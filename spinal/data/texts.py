@@ -1,0 +1,43 @@
+"""Texts as vectors, without any download: TF-IDF of words, and its largest singular vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from spinal.errors import DataError
+
+#: From so many texts on, a word has to occur in two of them.
+_MANY = 100
+
+
+class TfidfSVD:
+    """Encodes texts as at most D numbers each; fitted to texts without labels.
+
+    Counts of words enter as ``1 + log(count)``, times the inverse document frequency, scaled to
+    length 1. English stop words are left out.
+
+    Args:
+        texts: To fit to: the pool.
+        components: D.
+
+    Raises:
+        DataError: If the texts share no words.
+    """
+
+    def __init__(self, texts: Sequence[str], components: int = 128) -> None:
+        min_df = 2 if len(texts) >= _MANY else 1
+        self._words = TfidfVectorizer(sublinear_tf=True, min_df=min_df, stop_words="english")
+        try:
+            counts = self._words.fit_transform(texts)
+        except ValueError as error:  # an empty vocabulary
+            raise DataError(f"{len(texts)} texts without words to compare ({error})") from error
+        self._svd = TruncatedSVD(min(components, *counts.shape), random_state=0).fit(counts)
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors ``[N, D]`` of N texts."""
+        return self._svd.transform(self._words.transform(texts)).astype(np.float32)
