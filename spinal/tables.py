@@ -43,6 +43,17 @@ class TableEncoder:
             encoded[:, j] = np.where(codes < 0, np.nan, codes)
         return encoded
 
+    def one_hot(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        """The table with a column of 0 and 1 for each category in the place of codes.
+
+        All columns of a category are NaN where it is missing.
+        """
+        parts = []
+        for column, size in zip(self(table).T[:, :, None], self.sizes, strict=True):
+            known = np.where(column == np.arange(size), 1.0, 0.0)
+            parts.append(np.where(np.isnan(column), np.nan, known) if size else column)
+        return np.concatenate(parts, axis=1)
+
     def decode(self, encoded: NDArray[np.float64]) -> pd.DataFrame:
         """The table that numbers ``[N, D]`` stand for."""
         return pd.DataFrame({

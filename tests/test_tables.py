@@ -33,6 +33,11 @@ def test_categories_have_codes_and_missing_ones_are_unknown() -> None:
     later = pd.DataFrame({"n": [2, 3], "c": [None, "never seen"], "b": [True, True]})
     np.testing.assert_array_equal(encoder(later), [[2, np.nan, 1], [3, np.nan, 1]])
     assert encoder.decode(encoder(later))["c"].isna().all()
+    unknown = [np.nan, np.nan]
+    np.testing.assert_array_equal(encoder.one_hot(x), [[1.5, 0, 1, 0, 1], [np.nan, 1, 0, 1, 0]])
+    np.testing.assert_array_equal(
+        encoder.one_hot(later), [[2, *unknown, 0, 1], [3, *unknown, 0, 1]]
+    )
 
 
 def test_only_what_is_no_number_is_a_category() -> None:

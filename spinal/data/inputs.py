@@ -107,7 +107,7 @@ def _from_table(table: Any) -> Points:
                 f"column {name!r} has {n_values} different values, too many for a category: leave "
                 f"it out, or, if it holds texts, give table[{name!r}] alone"
             )
-    encode = partial(_encode_table, TableEncoder(table), list(table.columns))
+    encode = partial(_encode_table, TableEncoder(table).one_hot, list(table.columns))
     return FittedPoints(table, encode, len(table))
 
 
