@@ -69,7 +69,8 @@ def label(
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
     from spinal.data.images import SUFFIXES
-    from spinal.label.store.project import find_home, find_unreadable, open_project, repair_project
+    from spinal.label.store.finding import find_unreadable
+    from spinal.label.store.project import find_home, open_project, repair_project
     from spinal.label.web.serving import Page
 
     if features is not None:

@@ -73,6 +73,8 @@ def load_csv(
     rows = [f"row {number}" for number in range(2, len(names) + 2)]  # row 1 holds the column names
     if "" in names:
         raise DataError(f"{csv}: {rows[names.index('')]} has no path")
+    if odd := next((row for row, name in zip(rows, names, strict=True) if "\0" in name), None):
+        raise DataError(f"{csv}: {odd}: its path is not a text")
     paths = [csv.parent / name for name in names]
     labels = [""] * len(paths)
     if label_column is not None:

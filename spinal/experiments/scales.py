@@ -82,7 +82,7 @@ class ExperimentFiles(Generic[T]):
         if path.suffix == ".toml":
             if not path.is_file():
                 raise SpinalError(f"{path}: no such {self.called} file")
-            text, name = path.read_text(encoding="utf-8"), path.stem
+            content, name = path.read_bytes(), path.stem
         else:
             name = where
             if name not in self.names():
@@ -90,10 +90,10 @@ class ExperimentFiles(Generic[T]):
                 raise SpinalError(
                     f"no {self.called} {name!r}: {hint}, or give the path of a .toml file"
                 )
-            text = self.text(name)
+            content = self.text(name).encode()
         try:
-            return name, tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            return name, tomllib.loads(content.decode())
+        except ValueError as error:  # not TOML, or not UTF-8
             raise SpinalError(f"{where}: not a TOML file: {error}") from error
 
     def _at_scale(

@@ -345,6 +345,7 @@ def test_other_columns_and_a_byte_order_mark(folder: Path) -> None:
         ("file,label\na.png,x\n", "no column 'path' among file, label"),
         ("path,class\na.png,x\n", "no column 'label' among path, class"),
         ("path,label\ndog/1.png,dog\n ,dog\n", "row 3 has no path"),
+        ("path,label\ndog/1\0.png,dog\n", "row 2: its path is not a text"),
         ("path,label\ndog/1.png,a\ndog/../dog/1.png,a\n", "row 2 and row 3 are the same file$"),
         ("path,label\ndog/1.png,a\ncat/b.webp,b\ndog/1.png,b\n", "row 2 and row 4 .* 'a' and 'b'"),
         ("path,label\nnowhere.png,a\n", "none of the 1 images can be read"),

@@ -16,7 +16,8 @@ from spinal.encoders import FeatureCache
 from spinal.errors import DataError
 from spinal.label.exports.fitted import load_classifier
 from spinal.label.learning.guarded import guard
-from spinal.label.store.project import Project, find_images
+from spinal.label.store.finding import find_images
+from spinal.label.store.project import Project
 
 Progress = Callable[[int, int], None]
 

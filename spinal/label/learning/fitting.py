@@ -7,7 +7,8 @@ from typing import Any
 
 from spinal.label.learning.learnt import model_age
 from spinal.label.learning.worker import Worker
-from spinal.label.store.project import InUseError, Project
+from spinal.label.store.locking import InUseError
+from spinal.label.store.project import Project
 
 
 def fit_project(

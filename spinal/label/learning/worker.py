@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import sys
 import threading
 import time
@@ -26,11 +28,12 @@ from spinal.data import UNLABELLED
 from spinal.encoders import FeatureCache, RawImages, load_encoder
 from spinal.encoders.images import require_images
 from spinal.encoders.vectors import StoredVectors
-from spinal.errors import SpinalError
+from spinal.errors import FileFormatError, SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
+from spinal.label.store.database import StoreError
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 
@@ -351,10 +354,23 @@ def main(home: str) -> None:
 
     say({"state": "starting"})
     try:
-        worker = Worker(open_project(home), say)
+        project = open_project(home)
     except SpinalError as error:
         sys.exit(str(error))  # the page shows it: it says what to do
+    try:
+        _work(Worker(project, say))
+    except StoreError as error:
+        sys.exit(str(error))
+    except (FileFormatError, sqlite3.DatabaseError) as error:
+        if isinstance(error, sqlite3.OperationalError):  # not damaged: a full disk, for example
+            raise
+        shutil.rmtree(project.features_folder, ignore_errors=True)
+        sys.exit("the features of the images were damaged, and are computed again")
+    except SpinalError as error:
+        sys.exit(str(error))
 
+
+def _work(worker: Worker) -> None:
     def listen() -> None:
         for _ in sys.stdin:
             worker.woken.set()

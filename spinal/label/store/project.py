@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from spinal.data.images import SUFFIXES
-from spinal.data.walking import walk_files
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.files import write_text
 from spinal.label.store.database import StoreError
+from spinal.label.store.finding import find_images
+from spinal.label.store.locking import locked
 from spinal.label.store.networks import (
     WholeNetwork,
     describe_network,
@@ -34,14 +31,8 @@ FORMAT = "spinal.project/1"
 HOME = ".spinal"
 #: Inside the project: the labels, and dated copies of them.
 LABELS, COPIES = "labels.sqlite", "copies"
-#: Endings of images that Pillow does not read by itself.
-_OTHER_IMAGES = (".heic", ".heif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng", ".svg", ".psd")
 #: Keys of the file whose setting has another name.
 _FIELDS = {"features": "encoder"}
-
-
-class InUseError(SpinalError):
-    """The project is open in another process."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class ProjectSettings:
         budget: number of planned answers; None for no plan.
         holdout: share of the answers that is held out for testing.
         first: number of answers before the model chooses questions; until then, questions cover the
-            images. 0 for three per class, at least ten.
+            images. 0 for three per class, at least 10 and at most 40.
         batch: number of new answers after which the model is fitted again.
         method: see `spinal.methods`.
         acquisition: see `spinal.acquisition`; None: ``auto`` for SPN-CNN on features, otherwise
@@ -93,7 +84,7 @@ class ProjectSettings:
     @property
     def first_answers(self) -> int:
         """Number of answers before the model chooses questions."""
-        return self.first or max(10, 3 * len(self.classes))
+        return self.first or min(40, max(10, 3 * len(self.classes)))
 
     @property
     def whole_network(self) -> WholeNetwork | None:
@@ -154,7 +145,7 @@ class Project:
         Raises:
             InUseError: if another one does.
         """
-        return _locked(self.home)
+        return locked(self.home)
 
     def check_labels(self) -> None:
         """Check the file of labels for damage, and keep a copy of it for each day.
@@ -205,17 +196,6 @@ class Project:
         self.previews.close()
 
 
-@contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    try:
-        with FileLock(home / "lock", timeout=0):
-            yield
-    except Timeout:
-        raise InUseError(
-            f"{home}: is open in another `spinal label`; use that one's page, or end it"
-        ) from None
-
-
 def repair_project(home: Path) -> Repair:
     """Save what can be saved of a damaged file of labels, with the help of its dated copies.
 
@@ -225,36 +205,8 @@ def repair_project(home: Path) -> Repair:
     """
     if not (home / "project.json").is_file():
         raise DataError(f"{home}: holds no project")
-    with _locked(home):
+    with locked(home):
         return repair(home / LABELS, home / COPIES)
-
-
-def find_images(folder: Path) -> Iterator[str]:
-    """Names of all image files below a folder, sorted, with slashes.
-
-    Hidden files and folders are skipped. Links to files are followed, links to folders are not. A
-    link to a file outside the folder is listed here, and refused when it is opened.
-    """
-    for path in walk_files(folder, follow_links=False):
-        name = path.relative_to(folder).as_posix()
-        # Names that are not printable are not valid text, or display misleadingly.
-        if name.lower().endswith(SUFFIXES) and name.isprintable():
-            yield name
-
-
-def find_unreadable(folder: Path) -> list[str]:
-    """Image files below a folder that are left out, each with the reason; at most ten of a kind."""
-    names = [p.relative_to(folder).as_posix() for p in walk_files(folder, follow_links=False)]
-    odd = [
-        repr(name) for name in names if name.lower().endswith(SUFFIXES) and not name.isprintable()
-    ]
-    other = [name for name in names if name.lower().endswith(_OTHER_IMAGES)]
-    lines = []
-    for those, reason in ((odd, "rename it"), (other, f"convert it ({', '.join(SUFFIXES)})")):
-        lines += [f"{name}: {reason}" for name in those[:10]]
-        if len(those) > 10:
-            lines.append(f"and {len(those) - 10} more: {reason}")
-    return lines
 
 
 def open_project(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
-import json
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
@@ -17,29 +15,32 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spinal.errors import DataError, LabelError, SpinalError
 from spinal.label.learning.supervisor import Supervisor
-from spinal.label.store.database import StoreError
 from spinal.label.store.pictures import Picture, inspect
 from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
-from spinal.label.store.store import Answer
 from spinal.label.web.keys import class_keys
+from spinal.label.web.requests import (
+    MOST_TILES,
+    explain,
+    posted,
+    read_answer,
+    read_number,
+    read_range,
+    read_text,
+)
 from spinal.label.web.security import Guard, RefusedError, Rules
 from spinal.label.web.views import Views
 
-#: Within which the body of a request has to arrive.
-BODY_SECONDS = 10.0
 #: Images that are decoded at a time; further ones wait.
 DECODED = 2
-#: Questions that a client may hold, and tiles that it may see, at a time.
-MOST_QUESTIONS, MOST_TILES = 20, 200
 #: Smaller files are sent to the browser unchanged; of larger ones, a copy.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 _IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -81,12 +82,12 @@ class Server:
                 Route("/api/mistakes", self.mistakes),
                 Route("/api/disagreements", self.disagreements),
                 Route("/api/problems", self.problems),
-                Route("/api/next", _posted(self.next), methods=["POST"]),
-                Route("/api/answers", _posted(self.answers), methods=["POST"]),
-                Route("/api/undo", _posted(self.undo), methods=["POST"]),
+                Route("/api/next", posted(self.next), methods=["POST"]),
+                Route("/api/answers", posted(self.answers), methods=["POST"]),
+                Route("/api/undo", posted(self.undo), methods=["POST"]),
             ],
             middleware=[Middleware(Guard, rules=rules)],
-            exception_handlers={SpinalError: _explain},
+            exception_handlers={SpinalError: explain},
         )
 
     # The page
@@ -162,11 +163,12 @@ class Server:
 
         What can be refused is refused before they are stored.
         """
-        answers, _ = body.get("answers"), _number_of_questions(body)
+        read_number(body)
+        answers = body.get("answers")
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} answers")
-        person = _text(body, "person")
-        self.store.answer([_answer(a) for a in answers], person, self.project.settings.classes)
+        person = read_text(body, "person")
+        self.store.answer([read_answer(a) for a in answers], person, self.project.settings.classes)
         self._wake()
         return self._questions(body)
 
@@ -175,9 +177,9 @@ class Server:
         tokens = body.get("tokens")
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} tokens")
-        person, client = _text(body, "person"), _text(body, "client")
-        _number_of_questions(body)
-        for token in [_text({"token": token}, "token") for token in tokens]:
+        person, client = read_text(body, "person"), read_text(body, "client")
+        read_number(body)
+        for token in [read_text({"token": token}, "token") for token in tokens]:
             answer = self.store.undo(token, person)
             if answer["reason"] in QUESTIONS:
                 self.store.questions.ask_again(client, answer)
@@ -185,8 +187,8 @@ class Server:
         return self._questions(body)
 
     def _questions(self, body: dict[str, Any]) -> dict[str, Any]:
-        person, n = _text(body, "person"), _number_of_questions(body)
-        asked = self.store.questions.ask(_text(body, "client"), person, n) if n else []
+        person, n = read_text(body, "person"), read_number(body)
+        asked = self.store.questions.ask(read_text(body, "client"), person, n) if n else []
         last = self.store.last_answer(person)
         return {
             "questions": [self._describe(question) for question in asked],
@@ -238,11 +240,11 @@ class Server:
     def guesses(self, request: Request) -> Response:
         """A page of the surest guesses of a class."""
         label = request.query_params.get("label", "")
-        return JSONResponse(self.views.guesses(label, *_range(request)))
+        return JSONResponse(self.views.guesses(label, *read_range(request)))
 
     def outliers(self, request: Request) -> Response:
         """A page of the least usual images."""
-        return JSONResponse(self.views.outliers(*_range(request)))
+        return JSONResponse(self.views.outliers(*read_range(request)))
 
     def mistakes(self, _: Request) -> Response:
         """Labels that are likely wrong."""
@@ -257,76 +259,12 @@ class Server:
         return JSONResponse({"images": [dict(row) for row in self.store.problems()[:1000]]})
 
 
-def _posted(
-    handle: Callable[[dict[str, Any]], dict[str, Any]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that takes a JSON object; the work is done in a thread."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            body = json.loads(await asyncio.wait_for(request.body(), BODY_SECONDS))
-        except (ValueError, RecursionError):
-            body = None
-        except asyncio.TimeoutError:
-            raise RefusedError(408, f"did not arrive within {BODY_SECONDS:g} s") from None
-        except ClientDisconnect:
-            return Response(status_code=400)  # which nobody reads
-        if not isinstance(body, dict):
-            raise RefusedError(400, "send a JSON object")
-        return JSONResponse(await run_in_threadpool(handle, body))
-
-    return endpoint
-
-
 def _user() -> str:
     """Name of the user who runs the server; empty if unknown."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
-
-
-def _explain(_: Request, error: Exception) -> Response:
-    """Errors of ours, as JSON."""
-    status = 503 if isinstance(error, StoreError) else 400
-    if isinstance(error, RefusedError):
-        status = error.status
-    return JSONResponse({"error": str(error)}, status)
-
-
-def _answer(body: Any) -> Answer:
-    if not isinstance(body, dict):
-        raise LabelError("an answer is a JSON object")
-    image, label = body.get("image"), body.get("label")
-    if not isinstance(image, int) or not (label is None or isinstance(label, str)):
-        raise LabelError("an answer has the number of an image, and a class or null")
-    reason = body.get("reason", "unasked")
-    if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement"):
-        raise LabelError(f"there is no reason {reason!r}")
-    decides = reason in ("disagreement", "mistake")  # a review, not one more opinion
-    return Answer(_text(body, "token"), image, label, reason, decides)
-
-
-def _text(body: dict[str, Any], name: str) -> str:
-    value = body.get(name)
-    if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100 or not value.isprintable():
-        raise LabelError(f"{name}: give a text of 1 to 100 characters")
-    return value.strip()
-
-
-def _number_of_questions(body: dict[str, Any]) -> int:
-    n = body.get("n", 0)
-    if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
-        raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
-    _text(body, "client")
-    return n
-
-
-def _range(request: Request) -> tuple[int, int]:
-    values = [request.query_params.get(name, "0") for name in ("start", "n")]
-    if not all(value.isdecimal() and len(value) < 10 for value in values):
-        raise RefusedError(400, "start and n are whole numbers")
-    return int(values[0]), min(int(values[1]) or 60, MOST_TILES)
 
 
 def _is_small(picture: Picture) -> bool:

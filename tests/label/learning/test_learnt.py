@@ -17,7 +17,8 @@ from spinal.label.learning import rounds
 from spinal.label.learning.fitting import bring_up_to_date, fit_project
 from spinal.label.learning.learnt import Age, model_age
 from spinal.label.learning.worker import Worker
-from spinal.label.store.project import InUseError, Project, open_project
+from spinal.label.store.locking import InUseError
+from spinal.label.store.project import Project, open_project
 from spinal.learner import ActiveLearner
 from spinal.networks import TrainSettings, build_network
 from tests.label.people import label, work

@@ -282,6 +282,23 @@ def test_stopping_ends_the_worker(supervise: Callable[[str], Supervisor]) -> Non
     assert supervisor._worker.poll() == 0
 
 
+def test_damaged_features_are_computed_again(project: Project, monkeypatch: Any) -> None:
+    work(Worker(project, lambda _: None))
+    (index,) = project.features_folder.rglob("index.sqlite")
+    for left in project.features_folder.rglob("index.sqlite-*"):
+        left.unlink()
+    index.write_bytes(b"nothing" * 1000)
+    monkeypatch.setattr("spinal.label.learning.supervisor.PAUSES", (0.1,))
+    supervisor = Supervisor(project.home)
+    supervisor.start()
+    try:
+        eventually(lambda: supervisor.status["state"] == "crashed")
+        assert "are computed again" in supervisor.status["message"]
+        eventually(lambda: supervisor.status["state"] == "waiting")
+    finally:
+        supervisor.stop()
+
+
 def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
     file = project.home / "project.json"
     file.write_text(file.read_text().replace('"pixels"', '"pixel"'))

@@ -12,8 +12,9 @@ from PIL import Image
 
 from spinal.data import images
 from spinal.errors import DataError, FileFormatError, SpinalError
+from spinal.label.store.finding import find_images, find_unreadable
 from spinal.label.store.pictures import inspect
-from spinal.label.store.project import find_images, find_unreadable, open_project
+from spinal.label.store.project import ProjectSettings, open_project
 from tests.label.files import make_images, png_that_claims
 
 
@@ -100,6 +101,11 @@ def test_only_images_that_are_not_hidden(folder: Path) -> None:
     (folder / ".git" / "a.png").write_bytes(b"")
     found = list(find_images(folder))
     assert [name for name in found if not name.startswith("image-")] == ["photo.JPG"]
+
+
+def test_many_classes_do_not_put_off_the_first_model() -> None:
+    answers = [ProjectSettings(tuple(map(str, range(n)))).first_answers for n in (2, 10, 60)]
+    assert answers == [10, 30, 40]
 
 
 def test_images_that_are_left_out_are_named(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from spinal.label.learning import supervisor
 from spinal.label.store.project import Project
-from spinal.label.web import connections, server
+from spinal.label.web import connections, requests
 from spinal.label.web.serving import Page
 
 HEAD = b"POST /api/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -20,7 +20,7 @@ HEAD = b"POST /api/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application
 @pytest.fixture
 def page(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
-    monkeypatch.setattr(server, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.5)
     idle = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     first = supervisor.Supervisor.__init__
     monkeypatch.setattr(

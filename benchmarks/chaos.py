@@ -1,0 +1,305 @@
+"""A labelling server to which everything happens while people answer: no answer may be lost.
+
+    python benchmarks/chaos.py --kills 100 --seed 0
+
+People answer through the HTTP interface, as the page does: an answer is sent with the same token
+until it is acknowledged. Meanwhile the server, its worker or both are killed; the decoders are
+killed; the project folder vanishes for a second; files cannot grow, as on a full disk; files that
+can be made again are damaged; a second server is started. After each of these, the page has to take
+an answer by itself, without anybody's help but a restart of a server that was killed. At the end,
+each acknowledged answer has to be stored exactly once. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from spinal.label.store.project import Project, open_project
+
+CLASSES = ("red", "green", "blue")
+IMAGES = 400
+#: Within which the page has to take answers again.
+PATIENCE = 120.0
+
+
+def make_images(folder: Path, seed: int) -> None:
+    """Noisy patches of three colours."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    for i in range(IMAGES):
+        pixels = np.eye(3)[i % 3] * 150 + 50 + rng.normal(0, 30, (24, 24, 3))
+        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(folder / f"{i:04}.png")
+
+
+class Server:
+    """``spinal label``, as a user starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        """Start it; wait until it listens."""
+        self.process = self.launch(self.port)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            time.sleep(0.05)
+        raise SystemExit("the server does not listen")
+
+    def launch(self, port: int) -> subprocess.Popen[bytes]:
+        """Start the command."""
+        command = [sys.executable, "-m", "spinal", "label", str(self.folder), "--no-browser"]
+        options = ["--classes", ",".join(CLASSES), "--features", "pixels", "--port", str(port)]
+        with (self.folder.parent / "server.log").open("ab") as log:
+            return subprocess.Popen(command + options, stdout=log, stderr=log)
+
+    def children(self, what: str) -> list[int]:
+        """The processes below it whose command contains a text."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, IndexError, ValueError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if what in (entry / "cmdline").read_text() and parent == self.process.pid:
+                    found.append(int(entry.name))
+        return found
+
+    def kill(self) -> None:
+        """As the kernel would."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Person(threading.Thread):
+    """Answers, and insists on each answer until it is acknowledged or refused."""
+
+    def __init__(self, name: str, port: int, seed: int, pace: float) -> None:
+        super().__init__(daemon=True)
+        self.who = {"client": name, "person": name, "n": 4}
+        self.port, self.random, self.pace = port, random.Random(seed), pace
+        self.acknowledged: dict[str, tuple[int, str]] = {}
+        self.sent: set[str] = set()
+        self.replies: Counter[str] = Counter()
+        self.ending = threading.Event()
+
+    def run(self) -> None:
+        """Answer until the end."""
+        questions: list[dict[str, Any]] = []
+        while not self.ending.wait(self.pace):
+            # When all is answered, go on with what was answered before.
+            image = questions[0]["image"] if questions else self.random.randint(1, IMAGES)
+            label = CLASSES[self.random.randrange(3)]
+            token = f"{self.name}-{len(self.sent)}"
+            self.sent.add(token)
+            answer = {"token": token, "image": image, "label": label}
+            reply = self.insist("/api/answers", {**self.who, "answers": [answer]})
+            if reply is not None:
+                self.acknowledged[token] = image, label
+                questions = reply["questions"]
+
+    def insist(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The reply; None if it was refused, or at the end."""
+        while not self.ending.is_set():
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", path, json.dumps(body), headers)
+                response = connection.getresponse()
+                said = json.loads(response.read())
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.replies[type(error).__name__] += 1
+                time.sleep(0.2)
+                continue
+            self.replies[str(response.status)] += 1
+            if response.status == 200:
+                return said
+            if response.status < 500:
+                raise SystemExit(f"refused: {said}")
+            time.sleep(0.2)
+        return None
+
+
+class Chaos:
+    """What happens to a server."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        self.server, self.random = server, random.Random(seed)
+        self.home = server.folder / ".spinal"
+        self.happened: Counter[str] = Counter()
+        self.kinds = [
+            self.kill_server, self.kill_server, self.kill_worker, self.kill_worker, self.kill_both,
+            self.kill_decoders, self.vanish, self.fill_disk, self.damage, self.start_second,
+        ]  # fmt: skip
+
+    def happen(self) -> str:
+        """One thing, by chance."""
+        kind = self.random.choice(self.kinds)
+        self.happened[kind.__name__] += 1
+        kind()
+        return kind.__name__
+
+    def kill_server(self) -> None:
+        self.server.kill()
+        self.server.start()
+
+    def kill_worker(self) -> None:
+        for process in self.server.children("spinal.label.learning.worker"):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def kill_both(self) -> None:
+        self.kill_worker()
+        self.kill_server()
+
+    def kill_decoders(self) -> None:
+        for process in self.server.children("spinal.label.store.decoder"):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def vanish(self) -> None:
+        elsewhere = self.home.with_name(".elsewhere")
+        self.home.rename(elsewhere)
+        time.sleep(self.random.uniform(0, 2))
+        # A worker that was writing may have made the folder again: it holds nothing.
+        with suppress(FileNotFoundError):
+            subprocess.run(["rm", "-rf", str(self.home)], check=True)
+        elsewhere.rename(self.home)
+
+    def fill_disk(self) -> None:
+        limit, size = resource.RLIMIT_FSIZE, (self.home / "labels.sqlite").stat().st_size
+        pid = self.server.process.pid
+        old = resource.prlimit(pid, limit)
+        resource.prlimit(pid, limit, (size, old[1]))
+        time.sleep(self.random.uniform(0, 2))
+        resource.prlimit(pid, limit, old)
+
+    def damage(self) -> None:
+        """Overwrite a part of a file that can be made again."""
+        keep = ("labels.sqlite", "project.json", "lock", "token", "worker.log")
+        files = [
+            path for path in self.home.rglob("*")
+            if path.is_file() and not path.name.startswith(keep) and path.parent.name != "copies"
+        ]  # fmt: skip
+        if files:
+            with suppress(OSError), self.random.choice(sorted(files)).open("r+b") as file:
+                file.seek(self.random.randrange(os.fstat(file.fileno()).st_size + 1))
+                file.write(self.random.randbytes(self.random.randrange(1, 5000)))
+
+    def start_second(self) -> None:
+        second = self.server.launch(0)
+        if second.wait(PATIENCE) != 2:
+            raise SystemExit("a second server was not refused")
+
+
+def wait_for(people: list[Person], what: str) -> None:
+    """Until each person has been acknowledged an answer more."""
+    before = [len(person.acknowledged) for person in people]
+    end = time.monotonic() + PATIENCE
+    while any(len(p.acknowledged) == n for p, n in zip(people, before, strict=True)):
+        if time.monotonic() > end:
+            raise SystemExit(f"the page did not come back after {what}")
+        if not all(person.is_alive() for person in people):
+            raise SystemExit(f"an answer was refused after {what}")
+        time.sleep(0.05)
+
+
+def wait_for_worker(port: int) -> str:
+    """The state of the worker, when it works again."""
+    end = time.monotonic() + 2 * PATIENCE
+    state: dict[str, Any] = {}
+    while time.monotonic() < end:
+        with suppress(OSError, ValueError, http.client.HTTPException):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            connection.request("GET", "/api/state")
+            state = json.loads(connection.getresponse().read())["worker"]
+            if state["state"] in ("idle", "fitted"):
+                return state["state"]
+        time.sleep(0.5)
+    raise SystemExit(f"the worker did not come back: {state}")
+
+
+def compare(project: Project, people: list[Person]) -> str:
+    """What is stored beside what was acknowledged; ends the program if they differ."""
+    project.store.check()
+    stored = Counter(row["token"] for row in project.store.answers())
+    rows = {row["token"]: (row["image"], row["label"]) for row in project.store.answers()}
+    acknowledged = {t: said for person in people for t, said in person.acknowledged.items()}
+    sent = {token for person in people for token in person.sent}
+    lost = [token for token in acknowledged if rows.get(token) != acknowledged[token]]
+    doubled = [token for token, n in stored.items() if n > 1]
+    invented = [token for token in stored if token not in sent]
+    if lost or doubled or invented:
+        raise SystemExit(f"lost: {lost[:5]}, doubled: {doubled[:5]}, invented: {invented[:5]}")
+    return f"{len(acknowledged)} answers acknowledged, none lost, none doubled"
+
+
+def main() -> None:
+    """Let things happen, and compare."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=30, help="how many things happen")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--people", type=int, default=2)
+    parser.add_argument("--pace", type=float, default=0.1, help="seconds between two answers")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="spinal-chaos-") as place:
+        folder = Path(place) / "images"
+        make_images(folder, options.seed)
+        server = Server(folder)
+        people = [
+            Person(f"person{i}", server.port, options.seed + i, options.pace)
+            for i in range(options.people)
+        ]
+        chaos = Chaos(server, options.seed)
+        try:
+            for person in people:
+                person.start()
+            wait_for(people, "the start")
+            for i in range(options.kills):
+                time.sleep(chaos.random.expovariate(1.0))
+                what = chaos.happen()
+                wait_for(people, what)
+                print(f"{i + 1}: {what}", flush=True)
+            worker = wait_for_worker(server.port)
+            for person in people:
+                person.ending.set()
+            for person in people:
+                person.join(60)
+        finally:
+            server.kill()
+        log = (Path(place) / "server.log").read_text(errors="replace")
+        project = open_project(folder)
+        print(compare(project, people))
+        project.close()
+    replies = sum((person.replies for person in people), Counter())
+    print(f"what happened: {dict(chaos.happened)}")
+    print(f"replies: {dict(replies)}; the worker at the end: {worker}")
+    print(f"tracebacks of the server: {log.count('Traceback')}")
+
+
+if __name__ == "__main__":
+    main()
