@@ -41,7 +41,7 @@ class ProjectSettings:
             network is trained, first questions and likely mistakes still use these features.
         network: the network that is trained; see `spinal.label.store.networks`.
         budget: number of planned answers; None for no plan.
-        holdout: share of the answers that is held out for testing.
+        audit: share of the answers that are drawn by chance, to estimate the accuracy.
         first: number of answers before the model chooses questions; until then, questions cover the
             images. 0 for three per class, at least ten.
         batch: number of new answers after which the model is fitted again.
@@ -54,7 +54,7 @@ class ProjectSettings:
     encoder: str = "efficientnet-lite0"
     network: str = "dense"
     budget: int | None = None
-    holdout: float = 0.15
+    audit: float = 0.05
     first: int = 0
     batch: int = 10
     method: str = "spn-cnn"
@@ -70,8 +70,8 @@ class ProjectSettings:
                 raise SpinalError(f"{name!r} cannot be the name of a class")
         if len(set(names)) < len(names):
             raise SpinalError(f"two classes have the same name: {', '.join(names)}")
-        if not 0 <= self.holdout < 1:
-            raise SpinalError(f"a share of {self.holdout} for testing: give one from 0 to 0.9")
+        if not 0 <= self.audit < 1:
+            raise SpinalError(f"a share of {self.audit} for the audit: give one from 0 to 0.9")
         if self.batch < 1 or (self.budget is not None and self.budget < 1):
             raise SpinalError("batch and budget must be 1 or more")
         parse_network(self.network)
@@ -107,7 +107,7 @@ class Project:
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self.settings = home, folder, settings
-        self.store = Store(home / "labels.sqlite", holdout=settings.holdout, seed=settings.seed)
+        self.store = Store(home / "labels.sqlite", audit=settings.audit, seed=settings.seed)
 
     @property
     def features_folder(self) -> Path:
@@ -116,10 +116,7 @@ class Project:
 
     @property
     def model_folder(self) -> Path:
-        """The folder of the newest learner; see `spinal.learner.ActiveLearner.load`.
-
-        In a pause it is fitted to all answers, including those held out for testing.
-        """
+        """The folder of the newest learner; see `spinal.learner.ActiveLearner.load`."""
         return self.home / "model"
 
     @property
@@ -247,6 +244,7 @@ def _read(file: Path) -> tuple[Path, ProjectSettings]:
             raise FileFormatError(f"{file}: not a project of this version")
         # Relative to the project, where it can be: a folder that moved is found again.
         folder = Path(os.path.normpath(file.parent / values.pop("folder")))
+        values.pop("holdout", None)  # of older versions, which kept answers from learning
         values = {_FIELDS.get(key, key): value for key, value in values.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{file}: damaged, or not a project ({error})") from error

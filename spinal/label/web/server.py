@@ -161,10 +161,10 @@ class Server:
         }
 
     def _describe(self, question: Question) -> dict[str, Any]:
-        """A question with the model's prediction, except for testing, where it would bias."""
+        """A question with the model's prediction, except in the audit, where it would bias."""
         beliefs = self.views.beliefs
         belief = None
-        if beliefs is not None and not question.holdout:
+        if beliefs is not None and not question.reserved:
             belief = beliefs.about(question.image)
         return {**asdict(question), "belief": belief}
 
@@ -189,9 +189,9 @@ class Server:
                 ],
                 "model": settings.describe_model(),
                 "shares": self.views.shares(),
-                "warning": settings.warning(progress["labelled"] - progress["held_out"]),
+                "warning": settings.warning(progress["labelled"]),
                 "budget": settings.budget,
-                "holdout": settings.holdout,
+                "audit": settings.audit,
                 "person": _user() if self.rules.token is None else "",
                 "people": self.store.people(),
                 "progress": progress,

@@ -20,8 +20,8 @@ _CHUNK = 500
 class Views:
     """Predictions of the newest model, and lists of images derived from them.
 
-    Images that are held out for testing are in none of the lists: if their labels were chosen or
-    corrected with the help of the model, the test would be biased in its favour.
+    Images that are reserved for the audit are in none of the lists: if their labels were chosen or
+    corrected with the help of the model, the estimate would be biased in its favour.
     """
 
     def __init__(self, project: Project) -> None:
@@ -77,7 +77,7 @@ class Views:
         doubtful = []
         for image, probs in zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True):
             row = labels.get(image)
-            if row is None or image in seen or row["label"] not in classes or row["holdout"]:
+            if row is None or image in seen or row["label"] not in classes or row["reserved"]:
                 continue
             confidence = float(probs[classes.index(row["label"])])
             best = int(probs.argmax())
