@@ -10,12 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
+from spinal.classifiers import fit_gaussian, held_out_parts
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
 from spinal.label.learning.audit import Accuracy, audit_folds, estimate_accuracy
@@ -264,28 +261,24 @@ def check_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class probabilities of labelled images by models trained without their labels.
 
-    Cross-validated logistic regression on the features, on all labels of classes that have at
-    least `FOLDS`.
+    They are circuits in closed form on the features; see `spinal.classifiers.gaussian`. Of a class
+    with fewer than `FOLDS` labels nothing is said: too few are left to know it by.
 
     Returns:
         Rows of the images, ``[M]``, and probabilities, ``[M, C]``.
     """
     rows = snapshot.training
-    counts = np.bincount(snapshot.labels[rows], minlength=n_classes)
-    rows = rows[counts[snapshot.labels[rows]] >= FOLDS]
-    labels = snapshot.labels[rows]
-    if len(np.unique(labels)) < 2:
+    labels = torch.from_numpy(snapshot.labels[rows])
+    counts = torch.bincount(labels, minlength=n_classes)
+    if (counts >= FOLDS).sum() < 2:
         return rows[:0], np.empty((0, n_classes), np.float32)
-    # The squared length of a standardised vector is about D.
-    strength = 10 / snapshot.points.shape[1]
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    known_probs = cross_val_predict(
-        model, snapshot.points[rows], labels, cv=folds, method="predict_proba"
-    )
-    probs = np.zeros((len(rows), n_classes), np.float32)
-    probs[:, np.unique(labels)] = known_probs
-    return rows, probs
+    features = torch.from_numpy(snapshot.points[rows])
+    parts = held_out_parts(features, labels, FOLDS, seed)
+    _, held_log_probs = fit_gaussian(features, labels, n_classes, parts)
+    probs = torch.empty_like(held_log_probs)
+    probs[torch.cat([part.held.nonzero().flatten() for part in parts])] = held_log_probs.exp()
+    enough = counts[labels] >= FOLDS
+    return rows[enough.numpy()], probs[enough].float().numpy()
 
 
 def _assess(

@@ -29,6 +29,7 @@ from spinal.encoders.vectors import StoredVectors
 from spinal.errors import SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 
@@ -40,6 +41,8 @@ CHUNK = 256
 SCAN = 15.0
 #: Seconds without an answer after which even a single new one is learnt from.
 QUIET = 4.0
+#: Share of the answers that are asked once more, because they are probably wrong.
+AGAIN = 0.025
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -284,7 +287,20 @@ class Worker:
         values = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
         self._beliefs = Beliefs(**values)
         self._beliefs.save(self.project.beliefs_file)
+        self._doubt(snapshot, rows, probs)
         self._checked = labels
+
+    def _doubt(
+        self, snapshot: rounds.Snapshot, rows: NDArray[np.int64], probs: NDArray[np.float32]
+    ) -> None:
+        """Have the most suspect labels looked at again: `AGAIN` of all answers, at most."""
+        suspect, _ = suspect_answers(probs, snapshot.labels[rows])
+        suspect = rows[suspect][~snapshot.reserved[rows[suspect]]]
+        again = self.store.answered_as("again")
+        seen = again | self.store.answered_as("mistake")
+        images = [image for image in snapshot.images[suspect].tolist() if image not in seen]
+        left = int(AGAIN * len(self._labels())) - len(again)
+        self.store.questions.doubt(images[: max(left, 0)])
 
 
 def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:

@@ -17,8 +17,8 @@ AHEAD = 10
 LEAST, TURN = 10, 5
 
 #: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
-#: without a label; it is for the audit; there was nothing better.
-REASONS = ("uncertain", "new", "coverage", "audit", "random")
+#: without a label; it is for the audit; there was nothing better; its label is probably wrong.
+REASONS = ("uncertain", "new", "coverage", "audit", "random", "again")
 
 #: Images ``i`` that a person, the only parameter, may be asked.
 _FREE = """
@@ -27,6 +27,17 @@ _FREE = """
     AND NOT EXISTS (
         SELECT 1 FROM answers a WHERE a.image = i.id AND a.person = ? AND a.undone IS NULL
     )"""
+
+
+#: Images in the queue whose label is doubted, unless somebody has looked at it again.
+_DOUBTED = """
+    SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image
+    WHERE q.reason = 'again' AND i.label IS NOT NULL AND i.problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM answers a WHERE a.image = i.id AND a.reason = 'again' AND a.undone IS NULL
+    )
+    ORDER BY q.place LIMIT 1"""
 
 
 @dataclass(frozen=True)
@@ -55,9 +66,9 @@ class Questions:
         """Up to ``n`` questions for a client, starting with those that it already holds.
 
         An image is assigned to one client at a time, not after it has a label, and not to a person
-        who has answered or skipped it. If fewer answers than ``audit`` are for the audit, the next
-        image of the audit is asked; otherwise the first image of the model's queue; a random one if
-        the queue is empty.
+        who has answered or skipped it. Labels that are doubted are the exception, and come first.
+        If fewer answers than ``audit`` are for the audit, its next image is asked; otherwise the
+        first image of the model's queue; a random one if the queue is empty.
         """
         now = time.time() if now is None else now
         with self._database.transaction() as db:
@@ -95,6 +106,15 @@ class Questions:
                 [(place, image, reason, round) for place, (image, reason) in enumerate(queue)],
             )
 
+    def doubt(self, images: Sequence[int]) -> None:
+        """Ask these labelled images once more, before all others, most doubted first."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM queue WHERE reason = 'again'")
+            db.executemany(
+                "INSERT INTO queue SELECT ?, ?, 'again', coalesce(max(round), 0) FROM rounds",
+                [(place - len(images), image) for place, image in enumerate(images)],
+            )
+
     def waiting(self) -> int:
         """Number of questions in the queue that nobody has answered or skipped."""
         return self._database.all(
@@ -122,6 +142,8 @@ class Questions:
 
     def _next(self, person: str) -> sqlite3.Row | None:
         """The image that this person should be asked next, as ``id, reason, round``."""
+        if doubted := self._database.one(_DOUBTED):
+            return doubted
         asked, audited = self._database.all(
             "SELECT count(*), coalesce(sum(reserved), 0) FROM ("
             "SELECT reserved FROM images WHERE label IS NOT NULL UNION ALL "

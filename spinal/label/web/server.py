@@ -161,10 +161,10 @@ class Server:
         }
 
     def _describe(self, question: Question) -> dict[str, Any]:
-        """A question with the model's prediction, except in the audit, where it would bias."""
+        """A question with the model's prediction, unless it would bias the answer."""
         beliefs = self.views.beliefs
         belief = None
-        if beliefs is not None and not question.reserved:
+        if beliefs is not None and not question.reserved and question.reason != "again":
             belief = beliefs.about(question.image)
         return {**asdict(question), "belief": belief}
 

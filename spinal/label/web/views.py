@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.project import Project
 from spinal.methods import CLASSIFIERS
 
@@ -64,35 +65,35 @@ class Views:
         return self._page(beliefs, beliefs.strangest(), start, n)
 
     def mistakes(self) -> list[dict[str, Any]]:
-        """Labelled images for which a model trained without their label predicts another class.
+        """Labelled images whose label is probably wrong; see `suspect_answers`.
 
-        The most doubtful come first. Images that were reviewed here are not listed again.
+        The most suspect come first. Images that were looked at again are not listed.
         """
         beliefs = self.beliefs
         if beliefs is None or not len(beliefs.checked):
             return []
         classes = self.project.settings.classes[: beliefs.checked_probs.shape[1]]
         labels = {row["id"]: row for row in self.store.labelled()}
-        seen = self.store.answered_as("mistake")
-        doubtful = []
-        for image, probs in zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True):
-            row = labels.get(image)
-            if row is None or image in seen or row["label"] not in classes or row["reserved"]:
-                continue
-            confidence = float(probs[classes.index(row["label"])])
-            best = int(probs.argmax())
-            if classes[best] != row["label"]:
-                doubtful.append(
-                    {
-                        "image": image,
-                        "path": row["path"],
-                        "label": row["label"],
-                        "confidence": confidence,
-                        "instead": classes[best],
-                        "instead_confidence": float(probs[best]),
-                    }
-                )
-        return sorted(doubtful, key=lambda tile: tile["confidence"] - tile["instead_confidence"])
+        seen = self.store.answered_as("mistake") | self.store.answered_as("again")
+        known = [
+            i for i, image in enumerate(beliefs.checked.tolist())
+            if image in labels and labels[image]["label"] in classes
+        ]  # fmt: skip
+        rows = [labels[image] for image in beliefs.checked[known].tolist()]
+        given = np.array([classes.index(row["label"]) for row in rows], np.int64)
+        probs = beliefs.checked_probs[known]
+        return [
+            {
+                "image": rows[i]["id"],
+                "path": rows[i]["path"],
+                "label": rows[i]["label"],
+                "confidence": float(probs[i, given[i]]),
+                "instead": classes[instead],
+                "instead_confidence": float(probs[i, instead]),
+            }
+            for i, instead in zip(*suspect_answers(probs, given), strict=True)
+            if rows[i]["id"] not in seen and not rows[i]["reserved"]
+        ]
 
     def disagreements(self) -> list[dict[str, Any]]:
         """Images that people disagree on, with the answer of each person."""

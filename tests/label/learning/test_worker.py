@@ -22,13 +22,14 @@ from spinal.label.learning import rounds, worker
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.rounds import Snapshot, audit, check_labels, first_questions, fit
 from spinal.label.learning.supervisor import Supervisor
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.learning.worker import Worker
 from spinal.label.store.project import Project, ProjectSettings
 from spinal.label.store.store import Answer
 from spinal.learner import ActiveLearner
 from spinal.networks import TrainSettings, build_network
 from tests.label.conftest import CLASSES
-from tests.label.people import label, work
+from tests.label.people import label, truth, work
 
 
 def snapshot(n: int = 90, labelled: int = 0, seed: int = 0) -> Snapshot:
@@ -103,9 +104,10 @@ def test_wrong_labels_are_found() -> None:
     rows, probs = check_labels(
         Snapshot(now.images, now.points, labels, now.reserved, now.open), 3, seed=0
     )
-    given = probs[np.arange(len(rows)), labels[rows]]
-    assert set(rows[np.argsort(given)[:3]].tolist()) == set(wrong)
-    assert rows[probs.argmax(1) != labels[rows]].tolist() == wrong
+    assert len(rows) == 60
+    suspect, instead = suspect_answers(probs, labels[rows])
+    assert set(rows[suspect[:3]].tolist()) == set(wrong)
+    assert instead[:3].tolist() == (rows[suspect[:3]] % 3).tolist()
     few, _ = check_labels(snapshot(labelled=4), 3, seed=0)
     assert len(few) == 0
 
@@ -142,6 +144,30 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     again = Worker(project, said.append)  # as after a restart: features are there
     work(again)
     assert project.store.last_round() >= 2
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_most_suspect_answers_are_asked_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "AGAIN", 0.05)
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    label(project, 29)
+    question = next(
+        q
+        for q in project.store.questions.ask("tab", "ada", 9)
+        if q.reason not in ("audit", "again")
+    )
+    wrong = CLASSES[(CLASSES.index(truth(question.path)) + 1) % 3]
+    project.store.answer([Answer("wrong", question.image, wrong)], "ada", CLASSES)
+    work(busy)
+    first = project.store.questions.ask("another tab", "ada", 1)[0]
+    assert (first.image, first.reason) == (question.image, "again")
+    project.store.answer([Answer("better", first.image, truth(first.path))], "ada", CLASSES)
+    assert project.store.image(first.image)["label"] == truth(first.path)
+    work(busy)
+    assert project.store.questions.ask("another tab", "ada", 1)[0].reason != "again"
 
 
 @pytest.mark.usefixtures("fast")

@@ -149,6 +149,22 @@ def test_the_audit_has_its_share_and_at_least_ten_answers(tmp_path: Path) -> Non
     assert {row["id"] for row in first} == {row["id"] for row in rows if row["label"]}
 
 
+def test_doubted_labels_are_asked_once_more_and_first(store: Store) -> None:
+    queue_up(store, 20)
+    for image in (50, 51, 52):
+        say(store, image, "cat", f"t{image}")
+    store.questions.doubt([52, 50])
+    asked = store.questions.ask("a", "ada", 3)
+    assert [(q.image, q.reason) for q in asked[:2]] == [(52, "again"), (50, "again")]
+    assert asked[2].reason != "again"
+    say(store, 52, "dog", "later")
+    say(store, 50, "cat", "as before")
+    assert [store.image(i)["label"] for i in (50, 51, 52)] == ["cat", "cat", "dog"]
+    store.questions.doubt([52, 50])  # looked at, and not asked a third time
+    assert all(q.reason != "again" for q in store.questions.ask("b", "bob", 5))
+    assert store.answered_as("again") == {50, 52}
+
+
 def test_without_an_audit_nothing_is_reserved(tmp_path: Path) -> None:
     store = Store(tmp_path / "labels.sqlite", audit=0, seed=1)
     store.add_images(f"{i:03}.png" for i in range(100))
