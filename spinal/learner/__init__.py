@@ -1,11 +1,13 @@
 """The active learner: tell it labels, fit, ask which points to label next, predict."""
 
+from spinal.learner.advice import Advice
 from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.learner import ActiveLearner
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
 
 __all__ = [
     "ActiveLearner",
+    "Advice",
     "Assessment",
     "Choice",
     "LearnerSettings",

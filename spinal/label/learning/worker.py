@@ -32,6 +32,7 @@ from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
+from spinal.learner.advice import History
 
 #: Features of so many images, or of all, are enough to choose first questions from.
 ENOUGH = 100
@@ -250,14 +251,28 @@ class Worker:
         if self._beliefs is not None:  # until they are checked again
             checked, probs = self._beliefs.checked, self._beliefs.checked_probs
         self._beliefs = Beliefs(
-            number, result.images, result.probs, result.log_density, checked, probs, result.shares
-        )
+            number, result.images, result.probs, result.log_density, checked, probs, result.shares,
+            self._advice(snapshot, result),
+        )  # fmt: skip
         self._beliefs.save(self.project.beliefs_file)
         self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
         self._unaudited = (snapshot, number, result)
         self.say({"state": "fitted"})
+
+    def _advice(self, snapshot: rounds.Snapshot, result: rounds.Round) -> str:
+        """How many predictions more answers would change, by those for images of the audit."""
+        file = self.project.history_file
+        reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)
+        history = History.load(file) if file.exists() else History.begin(reserved)
+        if not len(history.points) or not np.isin(history.points, result.images).all():
+            return ""
+        rows = np.searchsorted(result.images, history.points)
+        history = history.add(result.trained_on, result.probs[rows].argmax(1))
+        history.save(file)
+        advice = history.advice(snapshot.images[snapshot.training])
+        return "" if advice is None else str(advice)
 
     def _audit(self) -> None:
         """Estimate the accuracy of the last fit."""

@@ -124,6 +124,11 @@ class Project:
         """The newest model's predictions for all images; see `spinal.label.learning.beliefs`."""
         return self.home / "beliefs.npz"
 
+    @property
+    def history_file(self) -> Path:
+        """What successive models predicted; see `spinal.learner.advice`."""
+        return self.home / "history.npz"
+
     def path(self, name: str) -> Path:
         """The real path of an image; an error if it is outside the folder."""
         return locate(self.folder, name)

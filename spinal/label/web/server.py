@@ -189,6 +189,7 @@ class Server:
                 ],
                 "model": settings.describe_model(),
                 "shares": self.views.shares(),
+                "advice": self.views.beliefs.advice if self.views.beliefs else "",
                 "warning": settings.warning(progress["labelled"]),
                 "budget": settings.budget,
                 "audit": settings.audit,

@@ -144,6 +144,11 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     again = Worker(project, said.append)  # as after a restart: features are there
     work(again)
     assert project.store.last_round() >= 2
+    assert Beliefs.load(project.beliefs_file).advice == ""  # two models are too few to tell
+
+    label(project, 10)
+    work(again)
+    assert "would change about" in Beliefs.load(project.beliefs_file).advice
 
 
 @pytest.mark.usefixtures("fast")

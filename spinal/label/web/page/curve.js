@@ -18,7 +18,8 @@ export function drawCurve(node, state) {
     el("strong", {}, percent(last.accuracy)),
     el("span", { class: "muted" },
       ` ${percent(last.low)} to ${percent(last.high)} · ${last.correct} of ${last.audited} right in the audit`));
-  node.replaceChildren(head, plot(rounds, state), el("p", { class: "muted" }, note));
+  const advice = state.advice ? [el("p", { id: "advice" }, `${state.advice[0].toUpperCase()}${state.advice.slice(1)}.`)] : [];
+  node.replaceChildren(head, plot(rounds, state), ...advice, el("p", { class: "muted" }, note));
 }
 
 function plot(rounds, state) {
