@@ -15,10 +15,13 @@ LEASE = 600.0
 AHEAD = 10
 #: The audit has at least so many answers, asked by turns: each fifth question until then.
 LEAST, TURN = 10, 5
+#: Share of the images that are asked of a second person, where there is more than one.
+SECOND = 0.1
 
 #: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
-#: without a label; it is for the audit; there was nothing better; its label is probably wrong.
-REASONS = ("uncertain", "new", "coverage", "audit", "random", "again")
+#: without a label; it is for the audit; there was nothing better; its label is probably wrong; one
+#: person has answered, and another should.
+REASONS = ("uncertain", "new", "coverage", "audit", "random", "again", "second")
 
 #: Images ``i`` that a person, the only parameter, may be asked.
 _FREE = """
@@ -38,6 +41,19 @@ _DOUBTED = """
         SELECT 1 FROM answers a WHERE a.image = i.id AND a.reason = 'again' AND a.undone IS NULL
     )
     ORDER BY q.place LIMIT 1"""
+
+#: An image by chance that one other person has labelled. What is reserved is left out: an audit
+#: without the images that people disagree on would be too easy.
+_LABELLED_BY_ANOTHER = """
+    SELECT i.id, 'second' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round
+    FROM images i
+    WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
+    AND (
+        SELECT count(DISTINCT a.person) = 1 AND max(a.person = ?) = 0
+        FROM answers a WHERE a.image = i.id AND a.undone IS NULL
+    )
+    ORDER BY i.draw LIMIT 1"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,7 @@ class Questions:
 
         An image is assigned to one client at a time, not after it has a label, and not to a person
         who has answered or skipped it. Labels that are doubted are the exception, and come first.
+        If several people answer, `SECOND` of the images are asked of two.
         If fewer answers than ``audit`` are for the audit, its next image is asked; otherwise the
         first image of the model's queue; a random one if the queue is empty.
         """
@@ -144,6 +161,8 @@ class Questions:
         """The image that this person should be asked next, as ``id, reason, round``."""
         if doubted := self._database.one(_DOUBTED):
             return doubted
+        if self._second_is_due() and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
+            return second
         asked, audited = self._database.all(
             "SELECT count(*), coalesce(sum(reserved), 0) FROM ("
             "SELECT reserved FROM images WHERE label IS NOT NULL UNION ALL "
@@ -168,3 +187,18 @@ class Questions:
         elif missing > -AHEAD:  # nothing is wasted by them while the first questions are made
             turns.insert(1, for_audit)
         return next((row for turn in turns if (row := self._database.one(turn, person))), None)
+
+    def _second_is_due(self) -> bool:
+        """Whether several people answer, and too few images have answers of two."""
+        people = self._database.all(
+            "SELECT count(DISTINCT person) FROM answers WHERE undone IS NULL AND label IS NOT NULL"
+        )[0][0]
+        if people < 2:
+            return False
+        images, shared = self._database.all(
+            "SELECT count(*), coalesce(sum(people > 1), 0) FROM ("
+            "SELECT count(DISTINCT person) AS people FROM answers "
+            "WHERE undone IS NULL AND label IS NOT NULL GROUP BY image)"
+        )[0]
+        leased = self._database.all("SELECT count(*) FROM leases WHERE reason = 'second'")[0][0]
+        return shared + leased < SECOND * images

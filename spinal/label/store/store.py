@@ -238,6 +238,14 @@ class Store:
             "WHERE i.disputed AND s.label IS NOT NULL ORDER BY s.image, s.id"
         )
 
+    def shared_answers(self) -> list[sqlite3.Row]:
+        """Answers about images that several people labelled, as ``image, person, label``."""
+        return self._database.all(
+            "SELECT image, person, label FROM standing WHERE label IS NOT NULL AND image IN ("
+            "SELECT image FROM standing WHERE label IS NOT NULL "
+            "GROUP BY image HAVING count(DISTINCT person) > 1) ORDER BY image, id"
+        )
+
     # Rounds and counts
 
     def add_round(self, round: int, trained_on: int, seconds: float) -> None:

@@ -164,7 +164,11 @@ class Server:
         """A question with the model's prediction, unless it would bias the answer."""
         beliefs = self.views.beliefs
         belief = None
-        if beliefs is not None and not question.reserved and question.reason != "again":
+        if (
+            beliefs is not None
+            and not question.reserved
+            and question.reason not in ("again", "second")
+        ):
             belief = beliefs.about(question.image)
         return {**asdict(question), "belief": belief}
 

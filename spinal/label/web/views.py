@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.consensus import NO_ANSWER, find_consensus
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.project import Project
 from spinal.methods import CLASSIFIERS
@@ -96,15 +97,45 @@ class Views:
         ]
 
     def disagreements(self) -> list[dict[str, Any]]:
-        """Images that people disagree on, with the answer of each person."""
-        rows = self.store.disagreements()
+        """Images that people disagree on, with the answer of each person, and the consensus."""
+        rows, together = self.store.disagreements(), self._consensus()
         return [
             {
                 "image": image, "path": said[0]["path"],
                 "answers": [{"person": s["person"], "label": s["label"]} for s in said],
+                "consensus": together.get(image),
             }
             for image, said in ((k, list(g)) for k, g in groupby(rows, lambda r: r["image"]))
         ]  # fmt: skip
+
+    def _consensus(self) -> dict[int, dict[str, Any]]:
+        """What the model and all people say together of images that several people labelled."""
+        beliefs = self.beliefs
+        if beliefs is None:
+            return {}
+        classes = self.project.settings.classes[: beliefs.probs.shape[1]]
+        answers = [
+            row for row in self.store.shared_answers()
+            if row["label"] in classes and beliefs.row(row["image"]) is not None
+        ]  # fmt: skip
+        images = sorted({row["image"] for row in answers})
+        people = sorted({row["person"] for row in answers})
+        if not images:
+            return {}
+        votes = np.full((len(images), len(people)), NO_ANSWER)
+        for row in answers:
+            votes[images.index(row["image"]), people.index(row["person"])] = classes.index(
+                row["label"]
+            )
+        # Disputed images were not learnt from; for others there are models without them.
+        probs = beliefs.probs[np.searchsorted(beliefs.images, images)]
+        checked = dict(zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True))
+        probs = np.array([checked.get(image, p) for image, p in zip(images, probs, strict=True)])
+        together = find_consensus(votes, probs).probs
+        return {
+            image: {"label": classes[int(p.argmax())], "confidence": float(p.max())}
+            for image, p in zip(images, together, strict=True)
+        }
 
     def _page(self, beliefs: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
         """``n`` of the rows whose images have no answer, from ``start`` on."""

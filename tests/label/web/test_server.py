@@ -181,8 +181,13 @@ def test_disagreements_are_listed_and_decided(client: TestClient, project: Proje
             "image": 5,
             "path": "image-0004.png",
             "answers": [{"person": "ada", "label": "red"}, {"person": "bob", "label": "blue"}],
+            "consensus": None,
         }
     ]
+    believe(project)
+    (tile,) = client.get("/api/disagreements").json()["images"]
+    assert tile["consensus"]["label"] == "blue"  # as the model says, by its number: 5 mod 3 is 2
+    assert tile["consensus"]["confidence"] > 1 / 3
     answer(client, 5, "blue", "t3", reason="disagreement")
     assert client.get("/api/disagreements").json()["images"] == []
     assert project.store.image(5)["label"] == "blue"

@@ -164,6 +164,7 @@ function because({ reason, belief }) {
       : "Unlike what it has learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
     audit: ["Audit", "Drawn at random, to estimate how good the model is."],
+    second: ["Second opinion", "Somebody else has labelled it: one of ten is asked of two people."],
     again: ["Once more", "The model doubts the label of this image: look again."],
     random: ["By chance", "The model has nothing to ask yet."],
   };
@@ -176,7 +177,7 @@ const sorted = (belief) =>
 
 function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
-  if (question?.reserved || question?.reason === "again") return say("Hidden for this question, so that it does not lead you.");
+  if (question?.reserved || ["again", "second"].includes(question?.reason)) return say("Hidden for this question, so that it does not lead you.");
   if (!question?.belief) return say(state.rounds.length ? "It has not seen this image yet." : "No model yet: it starts with your first answers.");
   const list = sorted(question.belief);
   return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
