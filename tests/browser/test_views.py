@@ -50,7 +50,8 @@ def project(tmp_path: Path) -> Iterator[Project]:
     ).save(project.beliefs_file)  # fmt: skip
     for i, (n, right) in enumerate([(2, 1), (4, 3), (6, 5), (8, 7)], 1):
         low, high = right / n - 0.2, min(1, right / n + 0.12)
-        store.add_round(i, 8 * i, n, right, (low, high), 2.5)
+        store.add_round(i, 8 * i, 2.5)
+        store.add_audit(i, n, right, (right / n, low, high))
     queue = [row["id"] for row in rows[40:] if not row["reserved"]]
     store.questions.hand_over(4, [(image, "uncertain") for image in queue])
     yield project
