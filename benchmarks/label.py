@@ -41,7 +41,7 @@ from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Person, Session
 
 LABEL = "spinal label, as it is left"
-WITHOUT = "the same, without the answers that it was tested on"
+WITHOUT = "the same, without the answers of the audit"
 RANDOM = "the same learner, random answers"
 LOGISTIC = "logistic regression, random answers"
 LOGISTIC_ASKED = "logistic regression, answers that spinal asked for"
@@ -180,7 +180,7 @@ def label(
 
 
 def learnt_all(project: Project) -> bool:
-    """Whether the model that is kept was told all answers, those for testing too."""
+    """Whether the model that is kept was told all answers."""
     file = project.model_folder / "pool.npz"
     try:
         with np.load(file) as kept:
@@ -198,7 +198,7 @@ def compare(
     rows = project.store.labelled()
     asked = np.array([row_of[row["path"]] for row in rows])
     said = np.array([number[row["label"]] for row in rows])
-    learnt = np.array([not row["holdout"] for row in rows])
+    learnt = np.array([not row["reserved"] for row in rows])
     drawn = np.random.default_rng(seed).choice(len(train.names), len(rows), replace=False)
     told = np.array([number[str(person.answer(train.names[i]))] for i in drawn])
     pool = train.features, classes

@@ -111,9 +111,7 @@ def _introduce(project: Project, console: Console) -> None:
     settings = project.settings
     console.print(f"model: {settings.describe_model()}", markup=False)
     progress = project.store.progress()
-    labels = progress["labelled"] - progress["held_out"]
-    planned = int((settings.budget or 0) * (1 - settings.holdout))
-    if warning := settings.warning(max(labels, planned)):
+    if warning := settings.warning(max(progress["labelled"], settings.budget or 0)):
         console.print("[bold yellow]warning:[/]", end=" ")
         console.print(warning, markup=False)
 

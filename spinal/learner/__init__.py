@@ -1,5 +1,6 @@
 """The active learner: tell it labels, fit, ask which points to label next, predict."""
 
+from spinal.learner.advice import Advice
 from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.callbacks import Callback, ProgressBar
 from spinal.learner.learner import ActiveLearner
@@ -7,6 +8,7 @@ from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryErro
 
 __all__ = [
     "ActiveLearner",
+    "Advice",
     "Assessment",
     "Callback",
     "Choice",

@@ -20,6 +20,7 @@ from spinal.errors import SpinalError
 from spinal.files import existing_folder, replacing_folder
 from spinal.html import html_table
 from spinal.learner import storage
+from spinal.learner.advice import Advice, History
 from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.callbacks import Callback, OnStep, step_caller
 from spinal.learner.features import FeatureCache
@@ -48,9 +49,11 @@ Indices = NDArray[np.int64]
 By = Literal["method", "network", "spn"]
 
 # What a seed is used for; see `derived_seed`.
-_NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL = range(5)
+_NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL, _ADVICE = range(6)
 #: Points per batch in `ActiveLearner.assess`.
 _BATCH = 8192
+#: Points whose predictions `ActiveLearner.advice` compares.
+_WATCHED = 500
 
 
 class ActiveLearner:
@@ -132,6 +135,7 @@ class ActiveLearner:
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
         self._start: Posterior | None = None
+        self._history: History | None = None
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
@@ -357,6 +361,31 @@ class ActiveLearner:
         view = self._fitted().view(self.pool.labelled_indices)
         return float((self.predict(view, by="network") == self.pool.labels).mean())
 
+    def advice(self, more: int = 50) -> Advice | None:
+        """How many predictions more labels would change: whether to go on.
+
+        Call it after every `fit`: it compares the current model with those of earlier calls, on
+        the same unlabelled points. See `spinal.learner.advice`.
+
+        Args:
+            more: number of further labels.
+
+        Returns:
+            The forecast; None in the first two calls.
+
+        Raises:
+            NotFittedError: before the first `fit`.
+        """
+        cache, labelled = self._fitted(), self.pool.labelled_indices
+        if self._history is None:
+            left = np.setdiff1d(self.pool.members, labelled)
+            random = np.random.default_rng(derived_seed(self.seed, _ADVICE))
+            self._history = History.begin(np.sort(random.permutation(left)[:_WATCHED]))
+        if len(self._history.points):
+            predictions = self.predict(cache.view(self._history.points))
+            self._history = self._history.add(len(labelled), predictions)
+        return self._history.advice(labelled, more)
+
     def save(self, folder: str | Path) -> None:
         """Write everything except the points to a folder, atomically."""
         saved = storage.describe(
@@ -364,6 +393,8 @@ class ActiveLearner:
         )
         with replacing_folder(Path(folder)) as partial:
             storage.write(partial, saved, self.pool)
+            if self._history is not None:
+                self._history.save(partial / storage.HISTORY)
             if self.rounds:
                 networks.save(self.network, partial / storage.NETWORK)
                 self.posterior.save(partial)
@@ -416,6 +447,8 @@ class ActiveLearner:
             learn_from=settings.learn_from,
         )
         learner.rounds = saved.rounds
+        if (folder / storage.HISTORY).exists():
+            learner._history = History.load(folder / storage.HISTORY)
         if learner.rounds:
             # Without classes that were added since the last fit: `fit` adds them.
             given = None if network is None else learner.network

@@ -1,7 +1,8 @@
 """A learner on disk: its settings, its labels and its trained parts.
 
 A folder holds ``learner.json`` (settings, number of rounds), ``pool.npz`` (labels, without the
-points), ``network.safetensors`` and the files of the posterior.
+points), ``network.safetensors`` and the files of the posterior, and ``history.npz`` if advice was
+asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from spinal.networks import Network
 from spinal.posteriors import Posterior, describe_posterior, make_posterior
 from spinal.settings import from_mapping, to_mapping
 
-NETWORK = "network.safetensors"
+NETWORK, HISTORY = "network.safetensors", "history.npz"
 
 _FORMAT = "spinal.learner/2"
 

@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     for i, row in enumerate(rows[:40]):
         label = truth[row["path"]] if i % 9 else CLASSES[(classes[i] + 1) % 4]
         store.answer([Answer(f"t{i}", row["id"], label)], "ada", CLASSES)
-    for row in [row for row in rows[:40] if not row["holdout"]][1:5]:
+    for row in [row for row in rows[:40] if not row["reserved"]][1:5]:
         other = CLASSES[(number[truth[row["path"]]] + 2) % 4]
         store.answer([Answer(f"d{row['id']}", row["id"], other)], "grace", CLASSES)
     Beliefs(
@@ -50,8 +50,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
     ).save(project.beliefs_file)  # fmt: skip
     for i, (n, right) in enumerate([(2, 1), (4, 3), (6, 5), (8, 7)], 1):
         low, high = right / n - 0.2, min(1, right / n + 0.12)
-        store.add_round(i, 8 * i, n, right, (low, high), 2.5)
-    queue = [row["id"] for row in rows[40:] if not row["holdout"]]
+        store.add_round(i, 8 * i, 2.5)
+        store.add_audit(i, n, right, (right / n, low, high))
+    queue = [row["id"] for row in rows[40:] if not row["reserved"]]
     store.questions.hand_over(4, [(image, "uncertain") for image in queue])
     yield project
     project.close()

@@ -87,8 +87,8 @@ def labels_of(project: Project) -> Labels:
                 "at": answer["at"],
                 "round": answer["round"],
                 "reason": answer["reason"],
-                "holdout": bool(image["holdout"]),
+                "audit": bool(image["reserved"]),
             }
         )
-    columns = ["path", "label", "person", "at", "round", "reason", "holdout"]
+    columns = ["path", "label", "person", "at", "round", "reason", "audit"]
     return Labels(project.folder, project.settings.classes, pd.DataFrame(rows, columns=columns))

@@ -21,7 +21,7 @@ class Labels:
         folder: where the images are.
         classes: names of the classes.
         given: by people, a row for each image: ``path`` (in the folder), ``label``, ``person``,
-            ``at``, ``round``, ``reason``, ``holdout``.
+            ``at``, ``round``, ``reason``, ``audit``.
         predicted: by the model, for other images: ``path``, ``predicted``, ``confidence``,
             ``uncertainty``, ``log_density``, and a probability for each class.
     """

@@ -26,6 +26,8 @@ class Beliefs:
         checked_probs: class probabilities of these by models trained without their labels,
             ``[M, C]``.
         shares: the weight of each classifier in ``probs``; None if one predicts alone.
+        advice: how many predictions more answers would change, for the user; empty before that can
+            be told.
     """
 
     round: int
@@ -35,6 +37,7 @@ class Beliefs:
     checked: NDArray[np.int64]
     checked_probs: NDArray[np.float32]
     shares: dict[str, float] | None = None
+    advice: str = ""
 
     def save(self, path: Path) -> None:
         """Write the file, atomically."""
@@ -44,10 +47,11 @@ class Beliefs:
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read a file that `save` wrote. Nothing is unpickled."""
-        arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares",))
+        arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares", "advice"))
         shares = json.loads(str(arrays.get("shares", "null")))
         values: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-        return cls(round=int(arrays["round"]), shares=shares, **values)
+        advice = str(arrays.get("advice", ""))
+        return cls(round=int(arrays["round"]), shares=shares, advice=advice, **values)
 
     def row(self, image: int) -> int | None:
         """The row of an image in the arrays; None if it is not in this round."""

@@ -10,15 +10,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import binomtest
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from spinal.acquisition import Candidates, make_acquisition
+from spinal.classifiers import fit_gaussian, held_out_parts
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
+from spinal.label.learning.audit import Accuracy, audit_folds, estimate_accuracy
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
@@ -29,6 +26,8 @@ from spinal.probabilities import entropy
 
 #: Images, drawn at random, among which first questions, and later ones, are looked for.
 FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
+#: Images reserved for the audit, drawn at random, that a whole network assesses.
+RESERVED = 500
 #: Of all images, the share of the least usual that is called new.
 NEW = 0.05
 FOLDS = 5
@@ -52,7 +51,7 @@ class Snapshot:
         images: their numbers, ascending, ``[N]``.
         points: their features, ``[N, D]``.
         labels: classes, ``[N]``; -1 if there is none.
-        holdout: which are held out for testing, ``[N]``.
+        reserved: which are reserved for the audit, ``[N]``: a random sample.
         open: which may be asked, neither labelled nor skipped, ``[N]``.
         pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a whole network is trained; None
             for a dense layer on the features.
@@ -61,7 +60,7 @@ class Snapshot:
     images: NDArray[np.int64]
     points: Points
     labels: NDArray[np.int64]
-    holdout: NDArray[np.bool_]
+    reserved: NDArray[np.bool_]
     open: NDArray[np.bool_]
     pictures: Points | None = None
 
@@ -72,18 +71,18 @@ class Snapshot:
 
     @property
     def training(self) -> NDArray[np.int64]:
-        """Rows for training."""
-        return np.flatnonzero(~self.holdout & (self.labels != UNLABELLED))
+        """Rows with a label."""
+        return np.flatnonzero(self.labels != UNLABELLED)
 
     @property
-    def testing(self) -> NDArray[np.int64]:
-        """Rows for testing."""
-        return np.flatnonzero(self.holdout & (self.labels != UNLABELLED))
+    def audited(self) -> NDArray[np.int64]:
+        """Of these, the rows of the audit."""
+        return np.flatnonzero(self.reserved & (self.labels != UNLABELLED))
 
     @property
     def askable(self) -> NDArray[np.int64]:
         """Rows that the model may ask."""
-        return np.flatnonzero(~self.holdout & self.open)
+        return np.flatnonzero(~self.reserved & self.open)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +91,7 @@ class Round:
 
     Attributes:
         queue: numbers of images to ask, best first, each with the reason.
-        trained_on: number of training labels.
-        tested_on: number of held-out labels.
-        correct: number of held-out labels that were predicted correctly.
+        trained_on: number of labels.
         images: numbers of the M images that were assessed, ascending, ``[M]``.
         probs: class probabilities of these, ``[M, C]``.
         log_density: log-densities of these, ``[M]``.
@@ -104,28 +101,11 @@ class Round:
 
     queue: list[tuple[int, str]]
     trained_on: int
-    tested_on: int
-    correct: int
     images: NDArray[np.int64]
     probs: NDArray[np.float32]
     log_density: NDArray[np.float32]
     seconds: float
     shares: dict[str, float] | None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Wilson's interval of the accuracy, 95 %; None without a test."""
-        return wilson(self.correct, self.tested_on) if self.tested_on else None
-
-
-def wilson(correct: int, n: int) -> tuple[float, float]:
-    r"""Wilson's 95 % interval of a share.
-
-    :math:`\frac{1}{1 + z^2/n}\left(\hat p + \frac{z^2}{2n} \pm z \sqrt{\frac{\hat p (1 - \hat p)}
-    {n} + \frac{z^2}{4 n^2}}\right)`, which stays inside [0, 1] and suits small n.
-    """
-    interval = binomtest(correct, n).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, str]]:
@@ -157,7 +137,7 @@ def fit(
     on_step: Callable[[str, int, int], None] | None = None,
     cache: Path | None = None,
 ) -> Round:
-    """Fit a learner to the training labels; return ``n`` questions and its predictions.
+    """Fit a learner to all labels; return ``n`` questions and its predictions.
 
     Args:
         snapshot: the images.
@@ -176,7 +156,8 @@ def fit(
     if settings.whole_network is not None:
         # The whole network is expensive, so only some images are assessed.
         askable = _draw(askable, settings.whole_network.candidates, seed)
-        looked_at = np.union1d(np.union1d(labelled, snapshot.testing), askable)
+        reserved = _draw(np.flatnonzero(snapshot.reserved), RESERVED, seed)
+        looked_at = np.union1d(np.union1d(labelled, reserved), askable)
     learner = _fit_learner(snapshot, settings, seed, labelled, askable, encoder, on_step, cache)
     seconds = time.perf_counter() - began
     try:
@@ -187,36 +168,55 @@ def fit(
         learner.save(keep)
     probs, log_density = _assess(learner, snapshot.learnt, looked_at)
     rare = np.quantile(log_density, NEW)
-    tested = snapshot.testing
-    right = probs[np.searchsorted(looked_at, tested)].argmax(1) == snapshot.labels[tested]
     new = log_density[np.searchsorted(looked_at, indices)] <= rare
     reasons = np.where(new, "new", "uncertain")
     shares = learner.posterior.shares
     return Round(
         list(zip(snapshot.images[indices].tolist(), reasons.tolist(), strict=True)),
-        len(labelled), len(tested), int(right.sum()), snapshot.images[looked_at], probs,
-        log_density, seconds, shares if shares is not None and len(shares) > 1 else None,
+        len(labelled), snapshot.images[looked_at], probs, log_density, seconds,
+        shares if shares is not None and len(shares) > 1 else None,
     )  # fmt: skip
 
 
-def fit_to_all(
+def audit(
     snapshot: Snapshot,
     settings: ProjectSettings,
-    round: int,
-    keep: Path,
+    number: int,
+    result: Round,
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
     cache: Path | None = None,
-) -> None:
-    """Fit a learner to all labels, including those held out for testing, and save it for use.
+) -> Accuracy | None:
+    """Estimate the accuracy of a fit on all images, by learners without answers of the audit.
 
-    The test result of the model without the held-out labels is a slightly pessimistic estimate for
-    it. See `fit` for the arguments.
+    Args:
+        snapshot: that was fitted to.
+        settings: of the project.
+        number: of the round.
+        result: of the fit.
+        encoder: see `fit`.
+        on_step: see `fit`.
+        cache: see `fit`.
+
+    Returns:
+        The estimate; None without enough answers.
     """
-    labelled = np.flatnonzero(snapshot.labels != UNLABELLED)
-    others = snapshot.askable if settings.whole_network is None else labelled[:0]
-    seed = derived_seed(settings.seed, round)
-    _fit_learner(snapshot, settings, seed, labelled, others, encoder, on_step, cache).save(keep)
+    audited, seed = snapshot.audited, derived_seed(settings.seed, number)
+    folds = audit_folds(len(audited), result.trained_on)
+    if not len(audited) or len(audited) == result.trained_on:
+        return None
+    probs = np.zeros((len(audited), len(settings.classes)), np.float32)
+    for fold in np.unique(folds):
+        held = audited[folds == fold]
+        known = np.setdiff1d(snapshot.training, held)
+        learner = _fit_learner(
+            snapshot, settings, seed, known, snapshot.askable, encoder, on_step, cache
+        )
+        probs[folds == fold] = _assess(learner, snapshot.learnt, held)[0]
+    rows = np.searchsorted(snapshot.images, result.images)
+    others = snapshot.reserved[rows] & (snapshot.labels[rows] == UNLABELLED)
+    is_correct = probs.argmax(1) == snapshot.labels[audited]
+    return estimate_accuracy(is_correct, probs.max(1), result.probs[others].max(1))
 
 
 def _fit_learner(
@@ -275,28 +275,24 @@ def check_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class probabilities of labelled images by models trained without their labels.
 
-    Cross-validated logistic regression on the features, on all training labels of classes that
-    have at least `FOLDS`.
+    They are circuits in closed form on the features; see `spinal.classifiers.gaussian`. Of a class
+    with fewer than `FOLDS` labels nothing is said: too few are left to know it by.
 
     Returns:
         Rows of the images, ``[M]``, and probabilities, ``[M, C]``.
     """
     rows = snapshot.training
-    counts = np.bincount(snapshot.labels[rows], minlength=n_classes)
-    rows = rows[counts[snapshot.labels[rows]] >= FOLDS]
-    labels = snapshot.labels[rows]
-    if len(np.unique(labels)) < 2:
+    labels = torch.from_numpy(snapshot.labels[rows])
+    counts = torch.bincount(labels, minlength=n_classes)
+    if (counts >= FOLDS).sum() < 2:
         return rows[:0], np.empty((0, n_classes), np.float32)
-    # The squared length of a standardised vector is about D.
-    strength = 10 / snapshot.points.shape[1]
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=300))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    known_probs = cross_val_predict(
-        model, snapshot.points[rows], labels, cv=folds, method="predict_proba"
-    )
-    probs = np.zeros((len(rows), n_classes), np.float32)
-    probs[:, np.unique(labels)] = known_probs
-    return rows, probs
+    features = torch.from_numpy(snapshot.points[rows])
+    parts = held_out_parts(features, labels, FOLDS, seed)
+    _, held_log_probs = fit_gaussian(features, labels, n_classes, parts)
+    probs = torch.empty_like(held_log_probs)
+    probs[torch.cat([part.held.nonzero().flatten() for part in parts])] = held_log_probs.exp()
+    enough = counts[labels] >= FOLDS
+    return rows[enough.numpy()], probs[enough].float().numpy()
 
 
 def _assess(

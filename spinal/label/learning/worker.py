@@ -1,9 +1,9 @@
 """The worker process: finds files, computes features, fits models, chooses questions.
 
 ``python -m spinal.label.learning.worker HOME`` works in short steps, the most urgent first: a fit
-when there are enough new answers, the first questions, features of a few more images, a check of
-the labels. Results are written atomically to the files of the project. There is no other state, so
-the process can be killed at any moment.
+when there are enough new answers, the first questions, an audit of the last fit, features of a few
+more images, a check of the labels. Results are written atomically to the files of the project.
+There is no other state, so the process can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
 from spinal.label.store.database import StoreError
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
+from spinal.learner.advice import History
 
 #: Features of so many images, or of all, are enough to choose first questions from.
 ENOUGH = 100
@@ -45,6 +47,8 @@ CHUNK = 256
 SCAN = 15.0
 #: Seconds without an answer after which even a single new one is learnt from.
 QUIET = 4.0
+#: Share of the answers that are asked once more, because they are probably wrong.
+AGAIN = 0.025
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -83,7 +87,7 @@ class Worker:
         self._missing: list[tuple[int, str]] = []  # images without features, in random order
         self._fitted: dict[int, int] = {}  # what the last fit was told: image -> class
         self._checked: dict[int, int] = {}  # the same of the last check of labels
-        self._kept: dict[int, int] = {}  # the same of the model that is kept
+        self._unaudited: tuple[rounds.Snapshot, int, rounds.Round] | None = None  # the last fit
         self._beliefs: Beliefs | None = None
         self._covered = 0  # images with features when first questions were last chosen
         self._next_scan = 0.0
@@ -98,12 +102,12 @@ class Worker:
             self._fit()
         elif self._first_questions_are_due():
             self._choose_first_questions()
+        elif self._unaudited is not None:
+            self._audit()
         elif self._missing:
             self._compute_features()
         elif self._labels() != self._checked and self._beliefs is not None:
             self._check_labels()
-        elif self._fit_to_all_is_due():
-            self._fit_to_all()
         else:
             return False
         return True
@@ -111,7 +115,7 @@ class Worker:
     def wait(self) -> None:
         """Wait for an answer, or until it is time to look for new files."""
         self.say({"state": "idle" if self._fitted else "waiting"})
-        news = self._labels() != self._fitted or self._labels(tested=True) != self._kept
+        news = self._labels() != self._fitted
         pause = min(self._next_scan - time.monotonic(), QUIET if news else SCAN)
         self.woken.wait(max(0.05, pause))
         self.woken.clear()
@@ -187,8 +191,8 @@ class Worker:
 
     # What is known
 
-    def _labels(self, *, tested: bool = False) -> dict[int, int]:
-        """The classes of all images with features that are used in training (or ``tested``)."""
+    def _labels(self) -> dict[int, int]:
+        """The classes of all images with a label and features."""
         number = {name: i for i, name in enumerate(self.settings.classes)}
         change = self.store.last_change()
         if change != self._last_change:
@@ -196,7 +200,7 @@ class Worker:
         return {
             row["id"]: number[row["label"]]
             for row in self.store.labelled()
-            if (tested or not row["holdout"]) and row["id"] in self._places
+            if row["id"] in self._places
         }
 
     def _snapshot(self) -> rounds.Snapshot:
@@ -218,7 +222,7 @@ class Worker:
             np.array([row["id"] for row in rows], np.int64),
             StoredVectors(self.cache.vectors, places),
             np.array(labels, np.int64),
-            flags("holdout"),
+            flags("reserved"),
             ~shut,
             pictures,
         )
@@ -251,7 +255,7 @@ class Worker:
         quiet = time.monotonic() - self._last_answer > QUIET
         if new >= self.settings.batch or (new > 0 and quiet):
             return True
-        # Answers that are no labels: skipped, or kept for testing.
+        # Answers that are no labels: skipped, or disputed.
         since = self._last_change != self._fitted_at
         return since and self.store.questions.waiting() < self.settings.batch
 
@@ -269,43 +273,51 @@ class Worker:
         if self._beliefs is not None:  # until they are checked again
             checked, probs = self._beliefs.checked, self._beliefs.checked_probs
         self._beliefs = Beliefs(
-            number, result.images, result.probs, result.log_density, checked, probs, result.shares
-        )
-        self._beliefs.save(self.project.beliefs_file)
-        self.store.add_round(
-            number, result.trained_on, result.tested_on, result.correct, result.interval,
-            result.seconds,
+            number, result.images, result.probs, result.log_density, checked, probs, result.shares,
+            self._advice(snapshot, result),
         )  # fmt: skip
+        self._beliefs.save(self.project.beliefs_file)
+        self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
-        self._keep(labels)
+        self._unaudited = (snapshot, number, result)
+        note_learnt(self.project, labels)
         self.say({"state": "fitted"})
 
-    def _fit_to_all_is_due(self) -> bool:
-        """Whether there is a pause, and the saved model was not fitted to all answers."""
-        quiet = time.monotonic() - self._last_answer > QUIET
-        return quiet and bool(self._fitted) and self._labels(tested=True) != self._kept
-
-    def _fit_to_all(self) -> None:
-        labels = self._labels(tested=True)
-        self.say({"state": "fitting"})
-        rounds.fit_to_all(
-            self._snapshot(), self.settings, self.store.last_round(), self.project.model_folder,
-            self._fine_tuned, self._say_step if self.settings.whole_network else None,
-            self.project.features_folder,
-        )  # fmt: skip
-        self._keep(labels)
-
-    def _keep(self, labels: dict[int, int]) -> None:
-        """Note what the saved model was fitted to."""
-        note_learnt(self.project, labels)
-        self._kept = labels
+    def _advice(self, snapshot: rounds.Snapshot, result: rounds.Round) -> str:
+        """How many predictions more answers would change, by those for images of the audit."""
+        file = self.project.history_file
+        reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)
+        history = History.load(file) if file.exists() else History.begin(reserved)
+        if not len(history.points) or not np.isin(history.points, result.images).all():
+            return ""
+        rows = np.searchsorted(result.images, history.points)
+        history = history.add(result.trained_on, result.probs[rows].argmax(1))
+        history.save(file)
+        advice = history.advice(snapshot.images[snapshot.training])
+        return "" if advice is None else str(advice)
 
     def fit_to_all(self) -> None:
         """Compute the features of all images with a label, and fit the model to them."""
+        self._find_missing()
         rows = [row for row in self.store.labelled() if row["id"] not in self._places]
         self._compute([(row["id"], row["path"]) for row in rows], len(rows))
-        self._fit_to_all()
+        self._fit()
+
+    def _audit(self) -> None:
+        """Estimate the accuracy of the last fit."""
+        assert self._unaudited is not None
+        self.say({"state": "auditing"})
+        snapshot, number, result = self._unaudited
+        self._unaudited = None
+        found = rounds.audit(
+            snapshot, self.settings, number, result, self._fine_tuned,
+            self._say_step if self.settings.whole_network else None, self.project.features_folder,
+        )  # fmt: skip
+        if found is not None:
+            accuracy = (found.value, found.low, found.high)
+            self.store.add_audit(number, found.audited, found.correct, accuracy)
+        self.say({"state": "fitted"})
 
     def _say_step(self, _: str, step: int, steps: int) -> None:
         if step % 10 == 0 or step == steps:
@@ -320,7 +332,20 @@ class Worker:
         values = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
         self._beliefs = Beliefs(**values)
         self._beliefs.save(self.project.beliefs_file)
+        self._doubt(snapshot, rows, probs)
         self._checked = labels
+
+    def _doubt(
+        self, snapshot: rounds.Snapshot, rows: NDArray[np.int64], probs: NDArray[np.float32]
+    ) -> None:
+        """Have the most suspect labels looked at again: `AGAIN` of all answers, at most."""
+        suspect, _ = suspect_answers(probs, snapshot.labels[rows])
+        suspect = rows[suspect][~snapshot.reserved[rows[suspect]]]
+        again = self.store.answered_as("again")
+        seen = again | self.store.answered_as("mistake")
+        images = [image for image in snapshot.images[suspect].tolist() if image not in seen]
+        left = int(AGAIN * len(self._labels())) - len(again)
+        self.store.questions.doubt(images[: max(left, 0)])
 
 
 def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:

@@ -13,7 +13,16 @@ from typing import Any
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import replacing
 
-VERSION = 1
+VERSION = 2
+#: What makes a file of the next version from one of this.
+_MIGRATIONS = {
+    1: (
+        "ALTER TABLE images RENAME COLUMN holdout TO reserved",
+        "ALTER TABLE rounds RENAME COLUMN tested_on TO audited",
+        "ALTER TABLE rounds ADD COLUMN accuracy REAL",
+        "UPDATE rounds SET accuracy = 1.0 * correct / audited WHERE audited > 0",
+    ),
+}
 
 
 class StoreError(SpinalError):
@@ -25,7 +34,7 @@ class DamagedStoreError(StoreError, FileFormatError):
 
 
 class Database:
-    """A SQLite file, created from ``schema.sql`` if it does not exist.
+    """A SQLite file, created from ``schema.sql`` if it does not exist, and brought up to date.
 
     Threads may share an object; each process opens its own. A transaction is on disk when it ends:
     neither a killed process nor a power cut undoes it.
@@ -33,7 +42,7 @@ class Database:
     Raises:
         StoreError: if the file cannot be opened or written; from every method.
         DamagedStoreError: if the file is not a database of labels, or damaged; from every method.
-        FileFormatError: if it has another version.
+        FileFormatError: if it was written by a newer version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,12 +68,17 @@ class Database:
                 )
                 for statement in _statements(script):
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {VERSION}")
-            elif version != VERSION:
+            elif version < VERSION:
+                for older in range(version, VERSION):
+                    for statement in _MIGRATIONS[older]:
+                        db.execute(statement)
+            elif version > VERSION:
                 raise FileFormatError(
                     f"{self.path}: written by another version of spinal "
                     f"(format {version}, this one reads {VERSION})"
                 )
+            if version != VERSION:
+                db.execute(f"PRAGMA user_version = {VERSION}")
 
     def all(self, query: str, *values: Any) -> list[sqlite3.Row]:
         """All rows of a query."""

@@ -45,7 +45,7 @@ class ProjectSettings:
             network is trained, first questions and likely mistakes still use these features.
         network: the network that is trained; see `spinal.label.store.networks`.
         budget: number of planned answers; None for no plan.
-        holdout: share of the answers that is held out for testing.
+        audit: share of the answers that are drawn by chance, to estimate the accuracy.
         first: number of answers before the model chooses questions; until then, questions cover the
             images. 0 for three per class, at least 10 and at most 40.
         batch: number of new answers after which the model is fitted again.
@@ -59,7 +59,7 @@ class ProjectSettings:
     encoder: str = "efficientnet-lite0"
     network: str = "dense"
     budget: int | None = None
-    holdout: float = 0.15
+    audit: float = 0.05
     first: int = 0
     batch: int = 10
     method: str = "spn-cnn"
@@ -75,8 +75,8 @@ class ProjectSettings:
                 raise SpinalError(f"{name!r} cannot be the name of a class")
         if len(set(names)) < len(names):
             raise SpinalError(f"two classes have the same name: {', '.join(names)}")
-        if not 0 <= self.holdout < 1:
-            raise SpinalError(f"a share of {self.holdout} for testing: give one from 0 to 0.9")
+        if not 0 <= self.audit < 1:
+            raise SpinalError(f"a share of {self.audit} for the audit: give one from 0 to 0.9")
         if self.batch < 1 or (self.budget is not None and self.budget < 1):
             raise SpinalError("batch and budget must be 1 or more")
         parse_network(self.network)
@@ -113,7 +113,7 @@ class Project:
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self.settings = home, folder, settings
-        self.store = Store(home / LABELS, holdout=settings.holdout, seed=settings.seed)
+        self.store = Store(home / LABELS, audit=settings.audit, seed=settings.seed)
         self.previews = Previews(home / "previews")
 
     @property
@@ -123,10 +123,7 @@ class Project:
 
     @property
     def model_folder(self) -> Path:
-        """The folder of the newest learner; see `spinal.learner.ActiveLearner.load`.
-
-        In a pause it is fitted to all answers, including those held out for testing.
-        """
+        """The folder of the newest learner; see `spinal.learner.ActiveLearner.load`."""
         return self.home / "model"
 
     @property
@@ -138,6 +135,11 @@ class Project:
     def beliefs_file(self) -> Path:
         """The newest model's predictions for all images; see `spinal.label.learning.beliefs`."""
         return self.home / "beliefs.npz"
+
+    @property
+    def history_file(self) -> Path:
+        """What successive models predicted; see `spinal.learner.advice`."""
+        return self.home / "history.npz"
 
     def locked(self) -> AbstractContextManager[None]:
         """Inside, no other process serves or fits the project.
@@ -292,6 +294,7 @@ def _read(file: Path) -> tuple[Path, ProjectSettings]:
             raise FileFormatError(f"{file}: not a project of this version")
         # Relative to the project, where it can be: a folder that moved is found again.
         folder = Path(os.path.normpath(file.parent / values.pop("folder")))
+        values.pop("holdout", None)  # of older versions, which kept answers from learning
         values = {_FIELDS.get(key, key): value for key, value in values.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{file}: damaged, or not a project ({error})") from error

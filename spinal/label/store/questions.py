@@ -1,4 +1,4 @@
-"""Assignment of questions: the model's queue, questions for testing, and leases on images."""
+"""Assignment of questions: the model's queue, questions of the audit, and leases on images."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from spinal.label.store.database import Database
 
 #: Seconds for which an image stays with whom it was given to. Each call of theirs renews it.
 LEASE = 600.0
-#: Questions kept for testing that may run ahead of their share while no other question is ready.
+#: Questions of the audit that may run ahead of their share while no other question is ready.
 AHEAD = 10
+#: The audit has at least so many answers, asked by turns: each fifth question until then.
+LEAST, TURN = 10, 5
+#: Share of the images that are asked of a second person, where there is more than one.
+SECOND = 0.1
 
 #: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
-#: without a label; it is for testing; there was nothing better.
-REASONS = ("uncertain", "new", "coverage", "holdout", "random")
+#: without a label; it is for the audit; there was nothing better; its label is probably wrong; one
+#: person has answered, and another should.
+REASONS = ("uncertain", "new", "coverage", "audit", "random", "again", "second")
 
 #: Images ``i`` that a person, the only parameter, may be asked.
 _FREE = """
@@ -27,15 +32,39 @@ _FREE = """
     )"""
 
 
+#: Images in the queue whose label is doubted, unless somebody has looked at it again.
+_DOUBTED = """
+    SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image
+    WHERE q.reason = 'again' AND i.label IS NOT NULL AND i.problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM answers a WHERE a.image = i.id AND a.reason = 'again' AND a.undone IS NULL
+    )
+    ORDER BY q.place LIMIT 1"""
+
+#: An image by chance that one other person has labelled. What is reserved is left out: an audit
+#: without the images that people disagree on would be too easy.
+_LABELLED_BY_ANOTHER = """
+    SELECT i.id, 'second' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round
+    FROM images i
+    WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
+    AND (
+        SELECT count(DISTINCT a.person) = 1 AND max(a.person = ?) = 0
+        FROM answers a WHERE a.image = i.id AND a.undone IS NULL
+    )
+    ORDER BY i.draw LIMIT 1"""
+
+
 @dataclass(frozen=True)
 class Question:
-    """An image to be labelled, why, and by which round of the model."""
+    """An image to be labelled, why, by which round of the model, and if reserved for the audit."""
 
     image: int
     path: str
     reason: str
     round: int
-    holdout: bool
+    reserved: bool
 
 
 class Questions:
@@ -43,19 +72,20 @@ class Questions:
 
     Args:
         database: holds images, answers, queue and leases.
-        holdout: the share of questions that are for testing.
+        audit: the share of questions that are for the audit.
     """
 
-    def __init__(self, database: Database, holdout: float) -> None:
-        self._database, self.holdout = database, holdout
+    def __init__(self, database: Database, audit: float) -> None:
+        self._database, self.audit = database, audit
 
     def ask(self, client: str, person: str, n: int, *, now: float | None = None) -> list[Question]:
         """Up to ``n`` questions for a client, starting with those that it already holds.
 
         An image is assigned to one client at a time, not after it has a label, and not to a person
-        who has answered or skipped it. If fewer answers than ``holdout`` are for testing, the next
-        test image is asked; otherwise the first image of the model's queue; a random one if the
-        queue is empty.
+        who has answered or skipped it. Labels that are doubted are the exception, and come first.
+        If several people answer, `SECOND` of the images are asked of two.
+        If fewer answers than ``audit`` are for the audit, its next image is asked; otherwise the
+        first image of the model's queue; a random one if the queue is empty.
         """
         now = time.time() if now is None else now
         with self._database.transaction() as db:
@@ -69,7 +99,7 @@ class Questions:
                 last = db.execute("SELECT coalesce(max(place), 0) FROM leases").fetchone()[0]
                 self._lease(image["id"], client, now, image["round"], image["reason"], last + 1)
             return [
-                Question(r["image"], r["path"], r["reason"], r["round"], bool(r["holdout"]))
+                Question(r["image"], r["path"], r["reason"], r["round"], bool(r["reserved"]))
                 for r in self._held(client)[:n]
             ]
 
@@ -94,6 +124,15 @@ class Questions:
                 [(place, image, reason, round) for place, (image, reason) in enumerate(queue)],
             )
 
+    def doubt(self, images: Sequence[int]) -> None:
+        """Ask these labelled images once more, before all others, most doubted first."""
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM queue WHERE reason = 'again'")
+            db.executemany(
+                "INSERT INTO queue SELECT ?, ?, 'again', coalesce(max(round), 0) FROM rounds",
+                [(place - len(images), image) for place, image in enumerate(images)],
+            )
+
     def waiting(self) -> int:
         """Number of questions in the queue that nobody has answered or skipped."""
         return self._database.all(
@@ -114,32 +153,53 @@ class Questions:
 
     def _held(self, client: str) -> list[sqlite3.Row]:
         return self._database.all(
-            "SELECT l.*, i.path, i.holdout FROM leases l JOIN images i ON i.id = l.image "
+            "SELECT l.*, i.path, i.reserved FROM leases l JOIN images i ON i.id = l.image "
             "WHERE l.client = ? ORDER BY l.place",
             client,
         )
 
     def _next(self, person: str) -> sqlite3.Row | None:
         """The image that this person should be asked next, as ``id, reason, round``."""
-        asked, held_out = self._database.all(
-            "SELECT count(*), coalesce(sum(holdout), 0) FROM ("
-            "SELECT holdout FROM images WHERE label IS NOT NULL UNION ALL "
-            "SELECT holdout FROM leases l CROSS JOIN images i ON i.id = l.image "
+        if doubted := self._database.one(_DOUBTED):
+            return doubted
+        if self._second_is_due() and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
+            return second
+        asked, audited = self._database.all(
+            "SELECT count(*), coalesce(sum(reserved), 0) FROM ("
+            "SELECT reserved FROM images WHERE label IS NOT NULL UNION ALL "
+            "SELECT reserved FROM leases l CROSS JOIN images i ON i.id = l.image "
             "WHERE label IS NULL)"  # CROSS JOIN keeps SQLite from going through all images
         )[0]
-        missing = self.holdout * (asked + 1) - held_out
+        missing = -float("inf")
+        if self.audit:
+            missing = max(self.audit * (asked + 1), min(LEAST, (asked + 1) / TURN)) - audited
         queued = (
             "SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image "
-            f"WHERE {_FREE} AND NOT i.holdout ORDER BY q.place LIMIT 1"
+            f"WHERE {_FREE} AND NOT i.reserved ORDER BY q.place LIMIT 1"
         )
         by_chance = (
             "SELECT i.id, '{}' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round "
-            f"FROM images i WHERE {_FREE} AND i.holdout = {{}} ORDER BY i.draw LIMIT 1"
+            f"FROM images i WHERE {_FREE} AND i.reserved = {{}} ORDER BY i.draw LIMIT 1"
         )
-        for_testing, others = by_chance.format("holdout", 1), by_chance.format("random", 0)
-        turns = [queued, others, for_testing]
+        for_audit, others = by_chance.format("audit", 1), by_chance.format("random", 0)
+        turns = [queued, others, for_audit]
         if missing > 0:
-            turns.insert(0, for_testing)
+            turns.insert(0, for_audit)
         elif missing > -AHEAD:  # nothing is wasted by them while the first questions are made
-            turns.insert(1, for_testing)
+            turns.insert(1, for_audit)
         return next((row for turn in turns if (row := self._database.one(turn, person))), None)
+
+    def _second_is_due(self) -> bool:
+        """Whether several people answer, and too few images have answers of two."""
+        people = self._database.all(
+            "SELECT count(DISTINCT person) FROM answers WHERE undone IS NULL AND label IS NOT NULL"
+        )[0][0]
+        if people < 2:
+            return False
+        images, shared = self._database.all(
+            "SELECT count(*), coalesce(sum(people > 1), 0) FROM ("
+            "SELECT count(DISTINCT person) AS people FROM answers "
+            "WHERE undone IS NULL AND label IS NOT NULL GROUP BY image)"
+        )[0]
+        leased = self._database.all("SELECT count(*) FROM leases WHERE reason = 'second'")[0][0]
+        return shared + leased < SECOND * images

@@ -5,13 +5,13 @@ CREATE TABLE images (
     id       INTEGER PRIMARY KEY,
     path     TEXT NOT NULL UNIQUE,      -- in the folder, with slashes
     draw     REAL NOT NULL,             -- a number in [0, 1) by chance: the order of random questions
-    holdout  INTEGER NOT NULL,          -- kept for testing: never trained on
+    reserved INTEGER NOT NULL,          -- for the audit, by chance: the model never chooses it
     problem  TEXT,                      -- why it cannot be shown; NULL if it can
     label    TEXT,                      -- the class on which all who answered agree; NULL if none
     disputed INTEGER NOT NULL DEFAULT 0 -- people disagree about it
 );
-CREATE INDEX images_by_draw ON images (holdout, draw);
-CREATE INDEX images_with_label ON images (label, holdout) WHERE label IS NOT NULL;
+CREATE INDEX images_by_draw ON images (reserved, draw);
+CREATE INDEX images_with_label ON images (label, reserved) WHERE label IS NOT NULL;
 CREATE INDEX images_with_problem ON images (id) WHERE problem IS NOT NULL;
 CREATE INDEX images_disputed ON images (id) WHERE disputed;
 
@@ -61,9 +61,10 @@ CREATE TABLE rounds (
     round      INTEGER PRIMARY KEY,
     at         TEXT NOT NULL,
     trained_on INTEGER NOT NULL,        -- labels
-    tested_on  INTEGER NOT NULL,        -- labels kept for testing
-    correct    INTEGER NOT NULL,        -- of these
-    low        REAL,                    -- Wilson interval of the accuracy, 95 %
+    audited    INTEGER NOT NULL,        -- labels of the audit; 0 until it is made
+    correct    INTEGER NOT NULL,        -- of these, predicted right by models without them
+    low        REAL,                    -- interval of the accuracy, 95 %
     high       REAL,
-    seconds    REAL NOT NULL            -- of the fit
+    seconds    REAL NOT NULL,           -- of the fit
+    accuracy   REAL                     -- estimated over all images; NULL without an audit
 );

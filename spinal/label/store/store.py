@@ -15,6 +15,9 @@ from spinal.errors import LabelError
 from spinal.label.store.database import Database
 from spinal.label.store.questions import Questions
 
+#: Share of the images that are reserved for the audit: more than it asks, for the mean confidence.
+RESERVE = 0.15
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -40,17 +43,18 @@ class Store:
 
     Args:
         path: the SQLite file; created if it does not exist.
-        holdout: share of the images, and of the answers, that is held out for testing.
-        seed: of the choice of these images.
+        audit: share of the answers that are for the audit; 0 for no audit.
+        seed: of the choice of the images that are reserved for it.
 
     Attributes:
         questions: the assignment of questions.
     """
 
-    def __init__(self, path: Path, *, holdout: float = 0.15, seed: int = 0) -> None:
+    def __init__(self, path: Path, *, audit: float = 0.05, seed: int = 0) -> None:
         self._database = Database(path)
-        self.holdout, self.seed = holdout, seed
-        self.questions = Questions(self._database, holdout)
+        self.seed = seed
+        self._reserve = RESERVE if audit else 0.0
+        self.questions = Questions(self._database, audit)
 
     def check(self) -> None:
         """Read the whole file; DamagedStoreError if it is damaged."""
@@ -69,14 +73,14 @@ class Store:
     def add_images(self, paths: Iterable[str]) -> int:
         """Add new files to the pool, and return their number. Known files stay unchanged.
 
-        Images for testing are drawn here, once, from the seed and the path. They are a random
+        Images are reserved for the audit here, once, by the seed and the path. They are a random
         sample of the whole folder, independent of later questions, also for files added later.
         """
-        rows = [(path, draw := _draw(self.seed, path), draw < self.holdout) for path in paths]
+        rows = [(path, draw := _draw(self.seed, path), draw < self._reserve) for path in paths]
         with self._database.transaction() as db:
             before = db.total_changes
             db.executemany(
-                "INSERT INTO images (path, draw, holdout) VALUES (?, ?, ?) "
+                "INSERT INTO images (path, draw, reserved) VALUES (?, ?, ?) "
                 "ON CONFLICT (path) DO NOTHING",
                 rows,
             )
@@ -120,19 +124,19 @@ class Store:
         )
 
     def labelled(self) -> list[sqlite3.Row]:
-        """Images with a label that all agree on, as ``id, path, label, holdout``, by path."""
+        """Images with a label that all agree on, as ``id, path, label, reserved``, by path."""
         return self._database.all(
-            "SELECT id, path, label, holdout FROM images WHERE label IS NOT NULL ORDER BY path"
+            "SELECT id, path, label, reserved FROM images WHERE label IS NOT NULL ORDER BY path"
         )
 
     def unanswered(self, numbers: Sequence[int]) -> dict[int, str]:
         """The paths of those images that can be shown and have no answer.
 
-        Images that are held out for testing are excluded.
+        Images that are reserved for the audit are excluded.
         """
         rows = self._database.all(
             "SELECT id, path FROM images WHERE id IN (SELECT value FROM json_each(?)) "
-            "AND problem IS NULL AND NOT holdout AND NOT EXISTS "
+            "AND problem IS NULL AND NOT reserved AND NOT EXISTS "
             "(SELECT 1 FROM answers a WHERE a.image = images.id AND a.undone IS NULL)",
             json.dumps(list(numbers)),
         )
@@ -244,23 +248,34 @@ class Store:
             "WHERE i.disputed AND s.label IS NOT NULL ORDER BY s.image, s.id"
         )
 
+    def shared_answers(self) -> list[sqlite3.Row]:
+        """Answers about images that several people labelled, as ``image, person, label``."""
+        return self._database.all(
+            "SELECT image, person, label FROM standing WHERE label IS NOT NULL AND image IN ("
+            "SELECT image FROM standing WHERE label IS NOT NULL "
+            "GROUP BY image HAVING count(DISTINCT person) > 1) ORDER BY image, id"
+        )
+
     # Rounds and counts
 
-    def add_round(
-        self,
-        round: int,
-        trained_on: int,
-        tested_on: int,
-        correct: int,
-        interval: tuple[float, float] | None,
-        seconds: float,
-    ) -> None:
-        """Record the result of a fit; see the table ``rounds``."""
-        low, high = interval or (None, None)
+    def add_round(self, round: int, trained_on: int, seconds: float) -> None:
+        """Record a fit to so many labels."""
         with self._database.transaction() as db:
             db.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (round, _now(), trained_on, tested_on, correct, low, high, seconds),
+                "INSERT INTO rounds (round, at, trained_on, audited, correct, seconds) "
+                "VALUES (?, ?, ?, 0, 0, ?)",
+                (round, _now(), trained_on, seconds),
+            )
+
+    def add_audit(
+        self, round: int, audited: int, correct: int, accuracy: tuple[float, float, float]
+    ) -> None:
+        """Record the audit of a fit: its answers, and the accuracy with both its limits."""
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE rounds SET audited = ?, correct = ?, accuracy = ?, low = ?, high = ? "
+                "WHERE round = ?",
+                (audited, correct, *accuracy, round),
             )
 
     def rounds(self) -> list[sqlite3.Row]:
@@ -282,7 +297,7 @@ class Store:
             "SELECT (SELECT count(*) FROM images) AS images, "
             "(SELECT count(*) FROM images WHERE problem IS NOT NULL) AS problems, "
             "(SELECT count(*) FROM images WHERE label IS NOT NULL) AS labelled, "
-            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND holdout) AS held_out, "
+            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND reserved) AS audited, "
             "(SELECT count(*) FROM images WHERE disputed) AS disputed"
         )
         assert counts is not None

@@ -130,7 +130,7 @@ class Studio:
         self, tasks: dict[int, dict[str, Any]], chosen: dict[int, set[str]], labels: dict[int, int]
     ) -> None:
         snapshot = self._snapshot(tasks, chosen, labels)
-        settings = ProjectSettings(self.project.classes, holdout=0, **self._options)
+        settings = ProjectSettings(self.project.classes, audit=0, **self._options)
         number = self._round + 1
         n = len(snapshot.askable) if self.ahead is None else self.ahead
         n = min(n, len(snapshot.askable))

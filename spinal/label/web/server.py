@@ -197,10 +197,14 @@ class Server:
         }
 
     def _describe(self, question: Question) -> dict[str, Any]:
-        """A question with the model's prediction, except for testing, where it would bias."""
+        """A question with the model's prediction, unless it would bias the answer."""
         beliefs = self.views.beliefs
         belief = None
-        if beliefs is not None and not question.holdout:
+        if (
+            beliefs is not None
+            and not question.reserved
+            and question.reason not in ("again", "second")
+        ):
             belief = beliefs.about(question.image)
         return {**asdict(question), "belief": belief}
 
@@ -225,9 +229,10 @@ class Server:
                 ],
                 "model": settings.describe_model(),
                 "shares": self.views.shares(),
-                "warning": settings.warning(progress["labelled"] - progress["held_out"]),
+                "advice": self.views.beliefs.advice if self.views.beliefs else "",
+                "warning": settings.warning(progress["labelled"]),
                 "budget": settings.budget,
-                "holdout": settings.holdout,
+                "audit": settings.audit,
                 "person": _user() if self.rules.token is None else "",
                 "people": self.store.people(),
                 "progress": progress,

@@ -59,13 +59,13 @@ class Session:
             if chosen:
                 middle, last = (1000 * np.quantile(chosen, q) for q in (0.5, 0.99))
                 lines.append(f"next image{name}: median {middle:.0f} ms, 99 % in {last:.0f} ms")
-        for tested in self.state.get("rounds", [])[-1:]:
-            if tested["tested_on"]:
-                lines.append(
-                    f"model of round {tested['round']}, from {tested['trained_on']} answers: "
-                    f"{tested['correct']} of {tested['tested_on']} held-out answers right "
-                    f"({tested['low']:.0%} to {tested['high']:.0%})"
-                )
+        audits = [last for last in self.state.get("rounds", []) if last["audited"]]
+        for last in audits[-1:]:
+            lines.append(
+                f"model of round {last['round']}, from {last['trained_on']} answers: about "
+                f"{last['accuracy']:.0%} of all images right ({last['low']:.0%} to "
+                f"{last['high']:.0%}, by {last['audited']} answers drawn at random)"
+            )
         return "\n".join(lines)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from spinal.errors import FileFormatError
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.consensus import NO_ANSWER, find_consensus
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.project import Project
 from spinal.methods import CLASSIFIERS
 
@@ -21,8 +23,8 @@ _CHUNK = 500
 class Views:
     """Predictions of the newest model, and lists of images derived from them.
 
-    Images that are held out for testing are in none of the lists: if their labels were chosen or
-    corrected with the help of the model, the test would be biased in its favour.
+    Images that are reserved for the audit are in none of the lists: if their labels were chosen or
+    corrected with the help of the model, the estimate would be biased in its favour.
     """
 
     def __init__(self, project: Project) -> None:
@@ -72,46 +74,76 @@ class Views:
         return self._page(beliefs, beliefs.strangest(), start, n)
 
     def mistakes(self) -> list[dict[str, Any]]:
-        """Labelled images for which a model trained without their label predicts another class.
+        """Labelled images whose label is probably wrong; see `suspect_answers`.
 
-        The most doubtful come first. Images that were reviewed here are not listed again.
+        The most suspect come first. Images that were looked at again are not listed.
         """
         beliefs = self.beliefs
         if beliefs is None or not len(beliefs.checked):
             return []
         classes = self.project.settings.classes[: beliefs.checked_probs.shape[1]]
         labels = {row["id"]: row for row in self.store.labelled()}
-        seen = self.store.answered_as("mistake")
-        doubtful = []
-        for image, probs in zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True):
-            row = labels.get(image)
-            if row is None or image in seen or row["label"] not in classes or row["holdout"]:
-                continue
-            confidence = float(probs[classes.index(row["label"])])
-            best = int(probs.argmax())
-            if classes[best] != row["label"]:
-                doubtful.append(
-                    {
-                        "image": image,
-                        "path": row["path"],
-                        "label": row["label"],
-                        "confidence": confidence,
-                        "instead": classes[best],
-                        "instead_confidence": float(probs[best]),
-                    }
-                )
-        return sorted(doubtful, key=lambda tile: tile["confidence"] - tile["instead_confidence"])
+        seen = self.store.answered_as("mistake") | self.store.answered_as("again")
+        known = [
+            i for i, image in enumerate(beliefs.checked.tolist())
+            if image in labels and labels[image]["label"] in classes
+        ]  # fmt: skip
+        rows = [labels[image] for image in beliefs.checked[known].tolist()]
+        given = np.array([classes.index(row["label"]) for row in rows], np.int64)
+        probs = beliefs.checked_probs[known]
+        return [
+            {
+                "image": rows[i]["id"],
+                "path": rows[i]["path"],
+                "label": rows[i]["label"],
+                "confidence": float(probs[i, given[i]]),
+                "instead": classes[instead],
+                "instead_confidence": float(probs[i, instead]),
+            }
+            for i, instead in zip(*suspect_answers(probs, given), strict=True)
+            if rows[i]["id"] not in seen and not rows[i]["reserved"]
+        ]
 
     def disagreements(self) -> list[dict[str, Any]]:
-        """Images that people disagree on, with the answer of each person."""
-        rows = self.store.disagreements()
+        """Images that people disagree on, with the answer of each person, and the consensus."""
+        rows, together = self.store.disagreements(), self._consensus()
         return [
             {
                 "image": image, "path": said[0]["path"],
                 "answers": [{"person": s["person"], "label": s["label"]} for s in said],
+                "consensus": together.get(image),
             }
             for image, said in ((k, list(g)) for k, g in groupby(rows, lambda r: r["image"]))
         ]  # fmt: skip
+
+    def _consensus(self) -> dict[int, dict[str, Any]]:
+        """What the model and all people say together of images that several people labelled."""
+        beliefs = self.beliefs
+        if beliefs is None:
+            return {}
+        classes = self.project.settings.classes[: beliefs.probs.shape[1]]
+        answers = [
+            row for row in self.store.shared_answers()
+            if row["label"] in classes and beliefs.row(row["image"]) is not None
+        ]  # fmt: skip
+        images = sorted({row["image"] for row in answers})
+        people = sorted({row["person"] for row in answers})
+        if not images:
+            return {}
+        votes = np.full((len(images), len(people)), NO_ANSWER)
+        for row in answers:
+            votes[images.index(row["image"]), people.index(row["person"])] = classes.index(
+                row["label"]
+            )
+        # Disputed images were not learnt from; for others there are models without them.
+        probs = beliefs.probs[np.searchsorted(beliefs.images, images)]
+        checked = dict(zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True))
+        probs = np.array([checked.get(image, p) for image, p in zip(images, probs, strict=True)])
+        together = find_consensus(votes, probs).probs
+        return {
+            image: {"label": classes[int(p.argmax())], "confidence": float(p.max())}
+            for image, p in zip(images, together, strict=True)
+        }
 
     def _page(self, beliefs: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
         """``n`` of the rows whose images have no answer, from ``start`` on."""

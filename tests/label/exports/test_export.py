@@ -54,7 +54,7 @@ def test_a_table_that_can_be_read_again(tmp_path: Path, labelled) -> None:
     project, labels = labelled
     (path,) = export(project, str(project.folder / "labels.csv"))
     table = pd.read_csv(path)
-    assert list(table) == ["path", "label", "person", "at", "round", "reason", "holdout"]
+    assert list(table) == ["path", "label", "person", "at", "round", "reason", "audit"]
     assert len(table) == 18
     assert dict(zip(table["path"], table["label"], strict=True)) == {
         name: labels[name] for name in table["path"]

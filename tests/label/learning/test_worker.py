@@ -20,36 +20,28 @@ from spinal.circuits.training import FitSettings
 from spinal.data import as_points
 from spinal.label.learning import rounds, worker
 from spinal.label.learning.beliefs import Beliefs
-from spinal.label.learning.rounds import Snapshot, check_labels, first_questions, fit, wilson
+from spinal.label.learning.rounds import Snapshot, audit, check_labels, first_questions, fit
 from spinal.label.learning.supervisor import Supervisor
+from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.learning.worker import Worker
 from spinal.label.store.project import Project, ProjectSettings
 from spinal.label.store.store import Answer
 from spinal.learner import ActiveLearner
 from spinal.networks import TrainSettings, build_network
 from tests.label.conftest import CLASSES
-from tests.label.people import label, work
+from tests.label.people import label, truth, work
 
 
 def snapshot(n: int = 90, labelled: int = 0, seed: int = 0) -> Snapshot:
-    """Three clusters of features; every seventh point is kept for testing."""
+    """Three clusters of features; every seventh point is reserved for the audit."""
     rng = np.random.default_rng(seed)
     classes = np.arange(n) % 3
     points = 4 * np.eye(16)[classes] + rng.normal(0, 0.5, (n, 16))
     labels = np.where(np.arange(n) < labelled, classes, -1)
-    holdout = np.arange(n) % 7 == 0
+    reserved = np.arange(n) % 7 == 0
     return Snapshot(
-        np.arange(n) * 10 + 7, as_points(points.astype(np.float32)), labels, holdout, labels < 0
+        np.arange(n) * 10 + 7, as_points(points.astype(np.float32)), labels, reserved, labels < 0
     )
-
-
-def test_wilson_interval_by_its_formula() -> None:
-    z, n, p = 1.959964, 40, 0.9
-    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    assert wilson(36, 40) == pytest.approx((middle - half, middle + half), abs=1e-6)
-    assert wilson(5, 5)[1] == pytest.approx(1.0)
-    assert wilson(5, 5)[0] > 0.5
 
 
 def test_first_questions_cover_all_groups() -> None:
@@ -60,7 +52,7 @@ def test_first_questions_cover_all_groups() -> None:
         assert {reason for _, reason in asked} == {"coverage"}
         rows = [(image - 7) // 10 for image, _ in asked]
         assert {row % 3 for row in rows} == {0, 1, 2}
-        assert not now.holdout[rows].any()
+        assert not now.reserved[rows].any()
 
 
 @pytest.fixture
@@ -80,22 +72,28 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_fit_learns_without_the_test_answers() -> None:
+def test_a_fit_learns_from_all_answers_and_the_audit_judges_without_them() -> None:
     now = snapshot(labelled=60)
     settings = ProjectSettings(CLASSES, encoder="pixels")
     found = fit(now, settings, round=1, n=8)
-    assert (found.trained_on, found.tested_on) == (51, 9)
-    assert found.correct >= 8
+    assert found.trained_on == 60
     asked = [(image - 7) // 10 for image, _ in found.queue]
     assert len(set(asked)) == 8
-    assert all(row >= 60 and not now.holdout[row] for row in asked)
+    assert all(row >= 60 and not now.reserved[row] for row in asked)
     assert found.probs.shape == (90, 3)
     assert found.probs.sum(1) == pytest.approx(1, abs=1e-4)
-    # The labels of test answers change nothing but the score.
-    labels = np.where(now.holdout & (now.labels >= 0), (now.labels + 1) % 3, now.labels)
-    other = fit(Snapshot(now.images, now.points, labels, now.holdout, now.open), settings, 1, 8)
-    assert np.array_equal(other.probs, found.probs)
-    assert other.correct <= 1
+    estimate = audit(now, settings, 1, found)
+    assert estimate is not None
+    assert estimate.audited == 9
+    assert estimate.correct >= 8
+    # Wrong answers of the audit are all found wrong: no model that judges was told them.
+    labels = np.where(now.reserved & (now.labels >= 0), (now.labels + 1) % 3, now.labels)
+    wrong = Snapshot(now.images, now.points, labels, now.reserved, now.open)
+    estimate = audit(wrong, settings, 1, found)
+    assert estimate is not None
+    assert estimate.correct <= 1
+    nobody = Snapshot(now.images, now.points, now.labels, now.labels < -1, now.open)
+    assert audit(nobody, settings, 1, found) is None
 
 
 def test_wrong_labels_are_found() -> None:
@@ -104,11 +102,12 @@ def test_wrong_labels_are_found() -> None:
     wrong = [1, 16, 31]
     labels[wrong] = (labels[wrong] + 1) % 3
     rows, probs = check_labels(
-        Snapshot(now.images, now.points, labels, now.holdout, now.open), 3, seed=0
+        Snapshot(now.images, now.points, labels, now.reserved, now.open), 3, seed=0
     )
-    given = probs[np.arange(len(rows)), labels[rows]]
-    assert set(rows[np.argsort(given)[:3]].tolist()) == set(wrong)
-    assert rows[probs.argmax(1) != labels[rows]].tolist() == wrong
+    assert len(rows) == 60
+    suspect, instead = suspect_answers(probs, labels[rows])
+    assert set(rows[suspect[:3]].tolist()) == set(wrong)
+    assert instead[:3].tolist() == (rows[suspect[:3]] % 3).tolist()
     few, _ = check_labels(snapshot(labelled=4), 3, seed=0)
     assert len(few) == 0
 
@@ -125,20 +124,17 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     label(project, 20, wrong=5)
     work(busy)
     (first,) = project.store.rounds()
-    tested = first["tested_on"]
-    assert first["trained_on"] == 20 - tested
-    assert tested >= 3
-    assert first["low"] <= first["correct"] / tested <= first["high"]
+    assert first["trained_on"] == 20
+    assert first["audited"] >= 3
+    assert first["low"] <= first["accuracy"] <= first["high"]
     beliefs = Beliefs.load(project.beliefs_file)
     assert len(beliefs.images) == 40
     assert len(beliefs.checked) > 0
     with np.load(project.model_folder / "pool.npz") as kept:  # the model to be used knows them all
         assert len(kept["labels"]) == 20
     reasons = {a["reason"] for a in project.store.answers()}
-    assert reasons == {"coverage", "holdout"}
-    question = next(
-        q for q in project.store.questions.ask("tab", "ada", 5) if q.reason != "holdout"
-    )
+    assert reasons == {"coverage", "audit"}
+    question = next(q for q in project.store.questions.ask("tab", "ada", 5) if q.reason != "audit")
     assert question.reason in ("uncertain", "new")
     assert question.round == 1
 
@@ -148,6 +144,35 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     again = Worker(project, said.append)  # as after a restart: features are there
     work(again)
     assert project.store.last_round() >= 2
+    assert Beliefs.load(project.beliefs_file).advice == ""  # two models are too few to tell
+
+    label(project, 10)
+    work(again)
+    assert "would change about" in Beliefs.load(project.beliefs_file).advice
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_most_suspect_answers_are_asked_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "AGAIN", 0.05)
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    label(project, 29)
+    question = next(
+        q
+        for q in project.store.questions.ask("tab", "ada", 9)
+        if q.reason not in ("audit", "again")
+    )
+    wrong = CLASSES[(CLASSES.index(truth(question.path)) + 1) % 3]
+    project.store.answer([Answer("wrong", question.image, wrong)], "ada", CLASSES)
+    work(busy)
+    first = project.store.questions.ask("another tab", "ada", 1)[0]
+    assert (first.image, first.reason) == (question.image, "again")
+    project.store.answer([Answer("better", first.image, truth(first.path))], "ada", CLASSES)
+    assert project.store.image(first.image)["label"] == truth(first.path)
+    work(busy)
+    assert project.store.questions.ask("another tab", "ada", 1)[0].reason != "again"
 
 
 @pytest.mark.usefixtures("fast")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,16 @@ def test_a_project_goes_on_where_it_was(folder: Path) -> None:
     assert open_project(folder).settings.budget == 80
     with pytest.raises(SpinalError, match="seed 7"):
         open_project(folder, seed=8)
+
+
+def test_a_project_that_kept_a_share_for_testing_is_audited_now(folder: Path) -> None:
+    project = open_project(folder, classes=("cat", "dog"))
+    file = project.home / "project.json"
+    values = json.loads(file.read_text())
+    del values["audit"]
+    file.write_text(json.dumps(values | {"holdout": 0.15}))
+    assert open_project(folder).settings == project.settings
+    assert project.settings.audit == 0.05
 
 
 def test_classes_may_be_added_and_not_taken_away(folder: Path) -> None:

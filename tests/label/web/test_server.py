@@ -139,14 +139,16 @@ def test_a_full_disk_is_no_refusal(client: TestClient, project: Project) -> None
     assert len(project.store.answers()) == len(replies) - len(bad)
 
 
-def test_beliefs_go_with_questions_but_not_with_tests(client: TestClient, project: Project) -> None:
+def test_beliefs_go_with_questions_but_not_in_the_audit(
+    client: TestClient, project: Project
+) -> None:
     believe(project)
-    train = [row["id"] for row in project.store.images() if not row["holdout"]]
+    train = [row["id"] for row in project.store.images() if not row["reserved"]]
     project.store.questions.hand_over(1, [(image, "uncertain") for image in train])
     questions = ask(client, 20)
-    assert {q["reason"] for q in questions} == {"uncertain", "holdout"}
+    assert {q["reason"] for q in questions} == {"uncertain", "audit"}
     for question in questions:
-        if question["holdout"]:
+        if question["reserved"]:
             assert question["belief"] is None
         else:
             probs = question["belief"]["probs"]
@@ -164,13 +166,13 @@ def test_an_image_that_cannot_be_shown_is_replaced(client: TestClient, project: 
     assert client.get("/api/state").json()["progress"]["problems"] == 1
 
 
-def test_guesses_are_sure_unlabelled_and_not_for_testing(
+def test_guesses_are_sure_unlabelled_and_not_for_the_audit(
     client: TestClient, project: Project
 ) -> None:
     assert client.get("/api/guesses?label=green").json() == {"images": [], "more": False}
     known = believe(project)
-    held_out = {row["id"] for row in project.store.images() if row["holdout"]}
-    wanted = [i for i in known.images[::-1].tolist() if i % 3 == 1 and i not in held_out]
+    reserved = {row["id"] for row in project.store.images() if row["reserved"]}
+    wanted = [i for i in known.images[::-1].tolist() if i % 3 == 1 and i not in reserved]
     answer(client, wanted[0], "green", "t1", reason="guess")
     page = client.get("/api/guesses?label=green&start=0&n=4").json()
     assert [each["image"] for each in page["images"]] == wanted[1:5]
@@ -182,14 +184,14 @@ def test_guesses_are_sure_unlabelled_and_not_for_testing(
 
 def test_outliers_come_by_density(client: TestClient, project: Project) -> None:
     known = believe(project)
-    held_out = {row["id"] for row in project.store.images() if row["holdout"]}
+    reserved = {row["id"] for row in project.store.images() if row["reserved"]}
     found = [each["image"] for each in client.get("/api/outliers").json()["images"]]
-    assert found == [i for i in known.images[::-1].tolist() if i not in held_out]
+    assert found == [i for i in known.images[::-1].tolist() if i not in reserved]
 
 
 def test_likely_mistakes_until_somebody_has_looked(client: TestClient, project: Project) -> None:
     believe(project)
-    train = [r["id"] for r in project.store.images() if not r["holdout"] and r["id"] <= 10]
+    train = [r["id"] for r in project.store.images() if not r["reserved"] and r["id"] <= 10]
     right, wrong = train[0], train[1]
     classes = project.settings.classes
     answer(client, right, classes[right % 3], "t1")
@@ -209,8 +211,13 @@ def test_disagreements_are_listed_and_decided(client: TestClient, project: Proje
             "image": 5,
             "path": "image-0004.png",
             "answers": [{"person": "ada", "label": "red"}, {"person": "bob", "label": "blue"}],
+            "consensus": None,
         }
     ]
+    believe(project)
+    (tile,) = client.get("/api/disagreements").json()["images"]
+    assert tile["consensus"]["label"] == "blue"  # as the model says, by its number: 5 mod 3 is 2
+    assert tile["consensus"]["confidence"] > 1 / 3
     answer(client, 5, "blue", "t3", reason="disagreement")
     assert client.get("/api/disagreements").json()["images"] == []
     assert project.store.image(5)["label"] == "blue"
@@ -240,7 +247,7 @@ def test_state_says_what_is_in_use(client: TestClient) -> None:
     assert state["model"] == "a dense layer on features by pixels"
     assert state["warning"] is None
     assert state["budget"] == 30
-    assert state["holdout"] == 0.15
+    assert state["audit"] == 0.05
     assert state["worker"] == {"state": "off"}
     assert [each["keys"] for each in state["classes"]] == [["1", "r"], ["2", "g"], ["3", "b"]]
 

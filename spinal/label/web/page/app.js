@@ -68,10 +68,10 @@ function drawStatus() {
   const last = rounds[rounds.length - 1];
   const said = {
     starting: "Starting", fitting: worker.total ? `Learning: ${percent(worker.done / worker.total)}` : "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
-    checking: "Checking labels", off: "No model", crashed: "The model failed",
+    auditing: "Estimating accuracy", checking: "Checking labels", off: "No model", crashed: "The model failed",
     features: `Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`,
   }[worker.state] ?? worker.state;
-  const busy = ["starting", "fitting", "features", "checking"].includes(worker.state);
+  const busy = ["starting", "fitting", "features", "auditing", "checking"].includes(worker.state);
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : worker.state === "off" ? "" : "good";
   $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
   const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";

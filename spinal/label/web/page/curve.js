@@ -1,4 +1,4 @@
-// The learning curve: accuracy on the held-out answers, with its 95 % interval, by training labels.
+// The learning curve: estimated accuracy on all images, with its 95 % interval, by number of labels.
 
 import { el, percent } from "./dom.js";
 
@@ -6,29 +6,28 @@ const WIDTH = 300, HEIGHT = 124, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
 
 export function drawCurve(node, state) {
   // Labels that were taken back make a round smaller than the one before: the last one counts.
-  const bySize = new Map(state.rounds.filter((r) => r.tested_on > 0).map((r) => [r.trained_on, r]));
+  const bySize = new Map(state.rounds.filter((r) => r.audited > 0).map((r) => [r.trained_on, r]));
   const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
-  const share = percent(state.holdout);
-  const note = `${share} of the questions are drawn at random, kept for testing, and not learnt from until you pause: the model that you export knows all answers, and should be a little better than this.`;
+  const note = `Of all images, by the audit: ${percent(state.audit)} of the questions, at least 10, are drawn at random. They are learnt from too; each is predicted by a model without it.`;
   if (!rounds.length) {
     node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));
     return;
   }
   const last = rounds[rounds.length - 1];
   const head = el("p", { class: "figure" },
-    el("strong", {}, percent(last.correct / last.tested_on)),
+    el("strong", {}, percent(last.accuracy)),
     el("span", { class: "muted" },
-      ` ${percent(last.low)} to ${percent(last.high)} · ${last.correct} of ${last.tested_on} right`));
-  node.replaceChildren(head, plot(rounds, state), el("p", { class: "muted" }, note));
+      ` ${percent(last.low)} to ${percent(last.high)} · ${last.correct} of ${last.audited} right in the audit`));
+  const advice = state.advice ? [el("p", { id: "advice" }, `${state.advice[0].toUpperCase()}${state.advice.slice(1)}.`)] : [];
+  node.replaceChildren(head, plot(rounds, state), ...advice, el("p", { class: "muted" }, note));
 }
 
 function plot(rounds, state) {
-  const planned = state.budget ? Math.round(state.budget * (1 - state.holdout)) : 0;
-  const most = Math.max(planned, rounds[rounds.length - 1].trained_on, 10);
+  const most = Math.max(state.budget ?? 0, rounds[rounds.length - 1].trained_on, 10);
   const x = (n) => LEFT + ((WIDTH - LEFT - RIGHT) * n) / most;
   const y = (p) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - p);
   const points = (of) => rounds.map((round) => `${x(round.trained_on).toFixed(1)},${y(of(round)).toFixed(1)}`);
-  const accuracy = (round) => round.correct / round.tested_on;
+  const accuracy = (round) => round.accuracy;
   const last = rounds[rounds.length - 1];
   const grid = [0, 0.5, 1].flatMap((p) => [
     el("svg:line", { class: "rule", x1: LEFT, x2: WIDTH - RIGHT, y1: y(p), y2: y(p) }),
@@ -37,7 +36,7 @@ function plot(rounds, state) {
   const band = [...points((r) => r.high), ...points((r) => r.low).reverse()].join(" ");
   return el("svg:svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-      "aria-label": `Accuracy ${percent(accuracy(last))} after ${last.trained_on} training labels` },
+      "aria-label": `Accuracy ${percent(accuracy(last))} after ${last.trained_on} labels` },
     ...grid,
     el("svg:text", { class: "tick", x: LEFT, y: HEIGHT - 6 }, "0"),
     el("svg:text", { class: "tick", x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${most} labels`),

@@ -167,7 +167,9 @@ function because({ reason, belief, round }) {
     new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
       : "Unlike what an earlier model had learnt from."],
     coverage: ["Coverage", "Typical of a group of images that has no label yet."],
-    holdout: ["Test question", "Drawn at random, and not learnt from by the model that it measures."],
+    audit: ["Audit", "Drawn at random, to estimate how good the model is."],
+    second: ["Second opinion", "Somebody else has labelled it: one of ten is asked of two people."],
+    again: ["Once more", "The model doubts the label of this image: look again."],
     random: ["By chance", "The model has nothing to ask yet."],
   };
   const [name, text] = texts[reason] ?? ["Again", "You took your answer back."];
@@ -179,7 +181,7 @@ const sorted = (belief) =>
 
 function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
-  if (question?.holdout) return say("Hidden for test questions, so that it does not lead you.");
+  if (question?.reserved || ["again", "second"].includes(question?.reason)) return say("Hidden for this question, so that it does not lead you.");
   if (!question?.belief) return say(state.rounds.length ? "It has not seen this image yet." : "No model yet: it starts with your first answers.");
   const list = sorted(question.belief);
   return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
@@ -188,13 +190,13 @@ function believed(question) {
 }
 
 function drawProgress() {
-  const { labelled, images, held_out: tested, classes } = state.progress;
+  const { labelled, images, audited, classes } = state.progress;
   const planned = Math.min(state.budget ?? images, images);
   const most = Math.max(1, ...Object.values(classes));
   const open = $("progress").querySelector("details")?.open ?? false;
   $("progress").replaceChildren(
     el("p", { class: "figure" }, el("strong", {}, labelled.toLocaleString("en")),
-      el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : "images"} · ${tested} for testing`)),
+      el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : "images"} · ${audited} in the audit`)),
     bar(labelled / Math.max(1, planned), "wide"),
     ...(state.budget && labelled >= state.budget
       ? [el("p", { class: "done" }, "The plan is fulfilled. Go on if you like, or export the labels.")] : []),

@@ -33,7 +33,8 @@ const KINDS = {
     title: "Disagreements",
     intro: "People gave these images different labels. They are not learnt from until somebody decides.",
     empty: "Nobody disagrees.",
-    caption: (item) => item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, label))),
+    caption: (item) => [...item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, label))),
+      ...(item.consensus ? [el("span", { class: "muted" }, `all, and the model: ${item.consensus.label}, ${percent(item.consensus.confidence)}`)] : [])],
   },
 };
 const REASONS = { guesses: "guess", mistakes: "mistake", outliers: "outlier", disagreements: "disagreement" };
