@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +46,37 @@ def as_points(data: Any) -> Points:
     Raises:
         DataError: If the data are something else; the message says what to write.
     """
+    read = _read(data)
+    if isinstance(read, Unencoded):
+        return FittedPoints(read.items, read.fit(read.items), len(read.items))
+    return read
+
+
+def points_like(points: Points, data: Any) -> Points:
+    """More data of the same kind, as points that are encoded as ``points`` are.
+
+    Raises:
+        DataError: If the data are texts or a table, but ``points`` are not.
+    """
+    read = _read(data)
+    if not isinstance(read, Unencoded):
+        return read
+    like: Callable[[Any], Points] | None = getattr(points, "like", None)
+    if like is None:
+        kind = "a table" if hasattr(read.items, "columns") else "texts"
+        raise DataError(f"{kind}, but the pool holds other points, of shape {points.shape}")
+    return like(read.items)
+
+
+class Unencoded(NamedTuple):
+    """Texts, or a table, and the function that fits an encoder to them."""
+
+    items: Any
+    fit: Callable[[Any], Callable[[Any], NDArray]]
+
+
+def _read(data: Any) -> Points | Unencoded:
+    """The points of data of any kind, as far as no encoder is needed."""
     if isinstance(data, np.ndarray):
         is_text = data.dtype.kind in "UT" or (data.dtype == object and _all_are(str, data.tolist()))
         return _from_texts(data.tolist()) if is_text and data.ndim == 1 else ArrayPoints(data)
@@ -63,7 +94,7 @@ def as_points(data: Any) -> Points:
     if isinstance(data, Points):
         return data
     if hasattr(data, "__array__"):
-        return as_points(np.asarray(data))
+        return _read(np.asarray(data))
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         return _from_items(data)
     raise DataError(
@@ -71,35 +102,28 @@ def as_points(data: Any) -> Points:
     )
 
 
-def points_like(points: Points, data: Any) -> Points:
-    """More data of the same kind, as points that are encoded as ``points`` are.
-
-    Raises:
-        DataError: If the data are texts or a table, but ``points`` are not.
-    """
-    if not (_is_table(data) or _is_texts(data)):
-        return as_points(data)
-    like: Callable[[Any], Points] | None = getattr(points, "like", None)
-    if like is None:
-        kind = "texts" if _is_texts(data) else "a table"
-        raise DataError(f"{kind}, but the pool holds other points, of shape {points.shape}")
-    return like(data)
+def _from_texts(texts: Sequence[str]) -> Unencoded:
+    return Unencoded(list(texts), _fit_texts)
 
 
-def _from_texts(texts: Sequence[str]) -> Points:
+def _fit_texts(texts: list[str]) -> Callable[[Any], NDArray]:
     from spinal.data.texts import TfidfSVD
 
-    return FittedPoints(list(texts), TfidfSVD(texts), len(texts))
+    return TfidfSVD(texts)
 
 
-def _from_table(table: Any) -> Points:
+def _from_table(table: Any) -> Unencoded:
+    if hasattr(table, "columns"):
+        return Unencoded(table, _fit_table)
+    values = table.tolist()  # of a Series
+    if not _all_are(str, values):
+        raise DataError("one column of numbers: give a DataFrame, such as column.to_frame()")
+    return _from_texts(values)
+
+
+def _fit_table(table: Any) -> Callable[[Any], NDArray]:
     from spinal.tables import TableEncoder
 
-    if not hasattr(table, "columns"):  # a Series
-        values = table.tolist()
-        if not _all_are(str, values):
-            raise DataError("one column of numbers: give a DataFrame, such as column.to_frame()")
-        return _from_texts(values)
     for name in table.columns:
         n_values = table[name].nunique()
         if table[name].dtype.kind not in "biuf" and n_values > MOST_CATEGORIES:
@@ -107,8 +131,7 @@ def _from_table(table: Any) -> Points:
                 f"column {name!r} has {n_values} different values, too many for a category: leave "
                 f"it out, or, if it holds texts, give table[{name!r}] alone"
             )
-    encode = partial(_encode_table, TableEncoder(table).one_hot, list(table.columns))
-    return FittedPoints(table, encode, len(table))
+    return partial(_encode_table, TableEncoder(table).one_hot, list(table.columns))
 
 
 def _encode_table(encoder: Callable[[Any], NDArray], columns: list[Any], table: Any) -> NDArray:
@@ -127,7 +150,7 @@ def _from_tensor(tensor: Any) -> Points:
     return ArrayPoints(tensor.detach().cpu().numpy())
 
 
-def _from_list(items: Sequence[Any]) -> Points:
+def _from_list(items: Sequence[Any]) -> Points | Unencoded:
     if not len(items):
         raise DataError("an empty list, which holds no points")
     if _all_are(str, items) and not _all_name_images(items):
@@ -158,7 +181,7 @@ def _from_paths(paths: Sequence[Path]) -> Points:
     return images
 
 
-def _from_items(items: Any) -> Points:
+def _from_items(items: Any) -> Points | Unencoded:
     """Points that are read item by item: an item, or the first part of it, says of what kind."""
     if not len(items):
         raise DataError(f"a {type(items).__name__} without items")
@@ -175,11 +198,11 @@ def _from_items(items: Any) -> Points:
     return ItemPoints(items, _number_array)
 
 
-def _from_loader(loader: Any) -> Points:
-    return as_points(loader.dataset)  # positions are those of the dataset, not of its batches
+def _from_loader(loader: Any) -> Points | Unencoded:
+    return _read(loader.dataset)  # positions are those of the dataset, not of its batches
 
 
-def _from_columns(dataset: Any) -> Points:
+def _from_columns(dataset: Any) -> Points | Unencoded:
     """The column of a dataset, with a mapping for each row, that holds texts, images or vectors."""
     if not hasattr(dataset, "__len__"):
         raise DataError("a dataset that is streamed has no positions: load it without streaming")
@@ -233,14 +256,6 @@ def _is_table(data: Any) -> bool:
     return hasattr(data, "iloc")
 
 
-def _is_texts(data: Any) -> bool:
-    if isinstance(data, np.ndarray):
-        data = data.tolist() if data.dtype.kind in "UTO" and data.ndim == 1 else ()
-    if not isinstance(data, list | tuple) or not len(data):
-        return False
-    return _all_are(str, data) and not _all_name_images(data)
-
-
 def _all_are(kind: type, items: Sequence[Any]) -> bool:
     return all(isinstance(item, kind) for item in items)
 
@@ -253,7 +268,7 @@ def _all_name_images(items: Sequence[str]) -> bool:
 
 #: How each kind of input is recognised, in this order, and what makes points of it. What has a
 #: shape, such as a tensor, could also pass for points.
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Points]], ...] = (
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Points | Unencoded]], ...] = (
     (_is_table, _from_table),
     (lambda data: hasattr(data, "detach") and hasattr(data, "numpy"), _from_tensor),
     (lambda data: hasattr(data, "tocsr"), SparsePoints),

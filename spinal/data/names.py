@@ -16,12 +16,14 @@ def dataset_names() -> tuple[str, ...]:
 def dataset_name(name: str) -> str:
     """The canonical spelling of a dataset's name; an unknown name is returned unchanged.
 
-    Case, hyphens and underscores make no difference.
+    Case, hyphens and underscores make no difference. A name with a slash is that of a folder.
 
     Examples:
         >>> dataset_name("cifar10"), dataset_name("Fashion_MNIST"), dataset_name("imagenet")
         ('cifar-10', 'fashion-mnist', 'imagenet')
     """
+    if "/" in name:
+        return name
     return {_letters(usual): usual for usual in dataset_names()}.get(_letters(name), name)
 
 

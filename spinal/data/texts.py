@@ -40,4 +40,6 @@ class TfidfSVD:
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors ``[N, D]`` of N texts."""
+        if hasattr(texts, "columns"):
+            raise DataError("a table, but the pool holds texts: give its column of texts")
         return self._svd.transform(self._words.transform(texts)).astype(np.float32)

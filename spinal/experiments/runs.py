@@ -75,8 +75,7 @@ class Run:
     @property
     def store(self) -> RunFolder:
         """The folder, with its settings and records."""
-        unknown = ("fingerprint",) if self.fingerprint is None else ()
-        return RunFolder(self.folder, settings=self.settings(), free=(*_FREE, *unknown))
+        return RunFolder(self.folder, settings=self.settings(), free=_FREE)
 
     def rounds(self) -> list[RoundRecord]:
         """The finished rounds."""

@@ -124,6 +124,10 @@ def test_new_texts_and_rows_are_encoded_as_the_pool_is() -> None:
     np.testing.assert_allclose(
         pool.points_like(TEXTS[:3])[np.arange(3)], pool.points[np.arange(3)], atol=1e-6
     )
+    for again in (tuple(TEXTS[:3]), np.array(TEXTS[:3]), pd.Series(TEXTS[:3]), Rows(t=TEXTS[:3])):
+        np.testing.assert_array_equal(
+            pool.points_like(again)[np.arange(3)], pool.points_like(TEXTS[:3])[np.arange(3)]
+        )
     assert pool.points_like(["nothing known"])[np.arange(1)].shape == (1, pool.points.shape[1])
     table = Pool(TABLE, 2)
     other = TABLE[["old", "colour", "length"]].iloc[[5, 1]]
@@ -201,6 +205,10 @@ def test_images_of_different_sizes_are_named() -> None:
 def test_texts_for_a_pool_of_something_else_are_refused() -> None:
     with pytest.raises(DataError, match="texts, but the pool holds other points"):
         Pool(VECTORS, 2).points_like(TEXTS)
+    with pytest.raises(DataError, match="a table, but the pool holds texts"):
+        Pool(TEXTS, 2).points_like(TABLE)
+    with pytest.raises(DataError, match="texts, but the pool holds a table"):
+        Pool(TABLE, 2).points_like(TEXTS)
     with pytest.raises(DataError, match="without the columns old of the pool"):
         Pool(TABLE, 2).points_like(TABLE[["length", "colour"]])
 

@@ -100,6 +100,8 @@ def test_a_dataset_in_memory_is_run(tmp_path: Path) -> None:
     (run,) = make_runs([protocol], ["logistic"], [], [0], tmp_path)
     run_grid([run], workers=1, dataset=make_dataset(TEXTS, LABELS, test=(TEXTS[:4], LABELS[:4])))
     assert run.rounds()[0].class_counts is not None
+    with pytest.raises(SpinalError, match=r"fingerprint was '.*', is None"):
+        run_grid([run], workers=1)  # on digits, as the protocol says
     with pytest.raises(SpinalError, match="fingerprint"):
         run_grid([run], workers=1, dataset=make_dataset(TEXTS[::-1], LABELS[::-1]))
 
@@ -160,6 +162,11 @@ def test_what_is_missing_is_named(
     Path("holes.csv").write_text("a,label\n1,x\n2,\n")
     with pytest.raises(SpinalError, match=message):
         load_dataset(name, data=DataSettings(**settings))
+
+
+def test_a_folder_may_have_the_name_of_a_dataset() -> None:
+    assert Protocol("x", dataset="digits/").dataset_is_own
+    assert not Protocol("x", dataset="Digits").dataset_is_own
 
 
 def test_the_table_data_is_for_own_files() -> None:
