@@ -102,6 +102,7 @@ def label(
                 else:
                     page.announce(console, browser)
                     page.wait()
+            opened.check_labels()
     finally:
         opened.close()
 

@@ -33,8 +33,8 @@ from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
-from spinal.label.store.database import StoreError
 from spinal.label.learning.suspicion import suspect_answers
+from spinal.label.store.database import StoreError
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 from spinal.learner.advice import History

@@ -150,7 +150,7 @@ class Project:
         return locked(self.home)
 
     def check_labels(self) -> None:
-        """Check the file of labels for damage, and keep a copy of it for each day.
+        """Check the file of labels for damage, and keep a copy of it as that of today.
 
         Raises:
             DamagedStoreError: if it is damaged.
@@ -208,7 +208,8 @@ def repair_project(home: Path) -> Repair:
     if not (home / "project.json").is_file():
         raise DataError(f"{home}: holds no project")
     with locked(home):
-        return repair(home / LABELS, home / COPIES)
+        _, settings = _read(home / "project.json")
+        return repair(home / LABELS, home / COPIES, holdout=settings.holdout, seed=settings.seed)
 
 
 def open_project(

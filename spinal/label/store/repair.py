@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spinal.label.store.database import Database
-from spinal.label.store.store import Store
+from spinal.label.store.store import Store, draw_of
 
 #: Copies that are kept, one for each day on which the project was opened.
 COPIES = 7
@@ -41,13 +41,11 @@ class Repair:
 
 
 def keep_copy(store: Store, folder: Path) -> None:
-    """Keep a copy of today, and the newest `COPIES` of all."""
-    today = folder / _NAME.format(datetime.now().strftime("%Y-%m-%d"))
-    if not today.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        store.copy(today)
-        for old in copies_in(folder)[:-COPIES]:
-            old.unlink(missing_ok=True)
+    """Replace the copy of today, and keep the newest `COPIES` of all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    store.copy(folder / _NAME.format(datetime.now().strftime("%Y-%m-%d")))
+    for old in copies_in(folder)[:-COPIES]:
+        old.unlink(missing_ok=True)
 
 
 def copies_in(folder: Path) -> list[Path]:
@@ -55,7 +53,7 @@ def copies_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(_NAME.format("*")))
 
 
-def repair(path: Path, copies: Path) -> Repair:
+def repair(path: Path, copies: Path, *, holdout: float = 0.15, seed: int = 0) -> Repair:
     """Make a new file of labels from what can be read of the old one and of its copies.
 
     The damaged file is kept under another name. Labels follow from the answers.
@@ -63,11 +61,16 @@ def repair(path: Path, copies: Path) -> Repair:
     Args:
         path: the file of labels.
         copies: the folder of copies.
+        holdout: as for `Store`, like ``seed``: for images of which only the path can be read.
+        seed: see ``holdout``.
     """
     tables: dict[str, dict[Any, Row]] = {"images": {}, "answers": {}, "rounds": {}}
     for source in (*copies_in(copies), path):  # what is newer counts more
         for table, key in (("images", "id"), ("answers", "token"), ("rounds", "round")):
             tables[table] |= {row[key]: row for row in _readable_rows(source, table)}
+        for row in _readable_paths(source):
+            draw = draw_of(seed, row["path"])
+            tables["images"].setdefault(row["id"], {**row, "draw": draw, "holdout": draw < holdout})
     fresh = path.with_name(path.name + ".repaired")
     for name in _files(fresh):
         name.unlink(missing_ok=True)
@@ -116,6 +119,16 @@ def _insert(db: sqlite3.Connection, table: str, row: Row) -> bool:
 def _files(path: Path) -> list[Path]:
     """A SQLite file and what belongs to it."""
     return [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+
+
+def _readable_paths(path: Path) -> Iterator[Row]:
+    """Number and path of images, from the index of paths, which has pages of its own."""
+    query = "SELECT id, path FROM images INDEXED BY sqlite_autoindex_images_1 ORDER BY path"
+    if path.exists():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+            for number, name in db.execute(query):
+                if isinstance(number, int) and isinstance(name, str):
+                    yield {"id": number, "path": name}
 
 
 def _readable_rows(path: Path, table: str) -> Iterator[Row]:

@@ -76,7 +76,11 @@ class Store:
         Images are reserved for the audit here, once, by the seed and the path. They are a random
         sample of the whole folder, independent of later questions, also for files added later.
         """
+<<<<<<< HEAD
         rows = [(path, draw := _draw(self.seed, path), draw < self._reserve) for path in paths]
+=======
+        rows = [(path, draw := draw_of(self.seed, path), draw < self.holdout) for path in paths]
+>>>>>>> h-page
         with self._database.transaction() as db:
             before = db.total_changes
             db.executemany(
@@ -314,7 +318,7 @@ class Store:
         return {row["person"]: row["n"] for row in rows}
 
 
-def _draw(seed: int, path: str) -> float:
+def draw_of(seed: int, path: str) -> float:
     """A number in [0, 1), uniform over seeds and paths."""
     digest = hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

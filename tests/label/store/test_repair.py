@@ -71,6 +71,23 @@ def test_damage_is_found_and_repaired(filled: Path, tmp_path: Path, seed: int) -
     labelled.close()
 
 
+def test_images_are_found_by_their_paths_alone(filled: Path, tmp_path: Path) -> None:
+    truth = said(filled)
+    path = Path(shutil.copy(filled, tmp_path / "labels.sqlite"))
+    with sqlite3.connect(path) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'images'").fetchone()
+    with path.open("r+b") as file:
+        file.seek(size * (root - 1))
+        file.write(b"\xff" * size)
+    repair(path, tmp_path / "copies")
+    assert said(path) == truth
+    before, after = Store(filled), Store(path)
+    assert [tuple(row) for row in before.images()] == [tuple(row) for row in after.images()]
+    before.close()
+    after.close()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_with_a_copy_nothing_older_than_it_is_lost(filled: Path, tmp_path: Path, seed: int) -> None:
     truth = said(filled)
