@@ -209,7 +209,7 @@ def repair_project(home: Path) -> Repair:
         raise DataError(f"{home}: holds no project")
     with locked(home):
         _, settings = _read(home / "project.json")
-        return repair(home / LABELS, home / COPIES, holdout=settings.holdout, seed=settings.seed)
+        return repair(home / LABELS, home / COPIES, audit=settings.audit, seed=settings.seed)
 
 
 def open_project(

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from spinal.label.store.database import Database
-from spinal.label.store.store import Store, draw_of
+from spinal.label.store.store import RESERVE, Store, draw_of
 
 #: Copies that are kept, one for each day on which the project was opened.
 COPIES = 7
 _NAME = "labels-{}.sqlite"
+#: Columns that had another name in files of the first version.
+_RENAMED = {"holdout": "reserved", "tested_on": "audited"}
 
 Row = dict[str, Any]
 
@@ -53,7 +55,7 @@ def copies_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(_NAME.format("*")))
 
 
-def repair(path: Path, copies: Path, *, holdout: float = 0.15, seed: int = 0) -> Repair:
+def repair(path: Path, copies: Path, *, audit: float = 0.05, seed: int = 0) -> Repair:
     """Make a new file of labels from what can be read of the old one and of its copies.
 
     The damaged file is kept under another name. Labels follow from the answers.
@@ -61,8 +63,8 @@ def repair(path: Path, copies: Path, *, holdout: float = 0.15, seed: int = 0) ->
     Args:
         path: the file of labels.
         copies: the folder of copies.
-        holdout: as for `Store`, like ``seed``: for images of which only the path can be read.
-        seed: see ``holdout``.
+        audit: as for `Store`, like ``seed``: for images of which only the path can be read.
+        seed: see ``audit``.
     """
     tables: dict[str, dict[Any, Row]] = {"images": {}, "answers": {}, "rounds": {}}
     for source in (*copies_in(copies), path):  # what is newer counts more
@@ -70,7 +72,8 @@ def repair(path: Path, copies: Path, *, holdout: float = 0.15, seed: int = 0) ->
             tables[table] |= {row[key]: row for row in _readable_rows(source, table)}
         for row in _readable_paths(source):
             draw = draw_of(seed, row["path"])
-            tables["images"].setdefault(row["id"], {**row, "draw": draw, "holdout": draw < holdout})
+            reserved = bool(audit) and draw < RESERVE
+            tables["images"].setdefault(row["id"], {**row, "draw": draw, "reserved": reserved})
     fresh = path.with_name(path.name + ".repaired")
     for name in _files(fresh):
         name.unlink(missing_ok=True)
@@ -104,6 +107,7 @@ def _fill(path: Path, tables: dict[str, dict[Any, Row]]) -> tuple[int, int]:
 def _insert(db: sqlite3.Connection, table: str, row: Row) -> bool:
     """Insert a row if the table can take it."""
     known = {column[1] for column in db.execute(f"PRAGMA table_info({table})")}
+    row = {_RENAMED.get(name, name): value for name, value in row.items()}
     columns = [name for name in row if name in known]
     places = ", ".join("?" * len(columns))
     try:

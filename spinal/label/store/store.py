@@ -76,11 +76,7 @@ class Store:
         Images are reserved for the audit here, once, by the seed and the path. They are a random
         sample of the whole folder, independent of later questions, also for files added later.
         """
-<<<<<<< HEAD
-        rows = [(path, draw := _draw(self.seed, path), draw < self._reserve) for path in paths]
-=======
-        rows = [(path, draw := draw_of(self.seed, path), draw < self.holdout) for path in paths]
->>>>>>> h-page
+        rows = [(path, draw := draw_of(self.seed, path), draw < self._reserve) for path in paths]
         with self._database.transaction() as db:
             before = db.total_changes
             db.executemany(
