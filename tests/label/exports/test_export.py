@@ -245,7 +245,7 @@ def test_commands(tmp_path: Path, modelled, monkeypatch: pytest.MonkeyPatch) -> 
     lines = done.stdout.splitlines()
     assert lines[0].startswith("path,predicted,confidence,uncertainty,log_density,p(red)")
     assert [line.split(",")[1] for line in lines[1:]] == list(expected.values())
-    assert "skipped: more/broken.png: not a PNG, JPEG or WebP image" in done.stderr
+    assert "skipped: more/broken.png: not a PNG, JPEG, WebP, GIF, BMP or TIFF image" in done.stderr
 
     done = run(app, ["export", str(project.folder), "--to", "model", "--out", "classifier"])
     assert done.exit_code == 0, done.output

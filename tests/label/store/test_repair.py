@@ -33,7 +33,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.add_images(f"folder/{i:04}.png" for i in range(IMAGES))
     answers = [Answer(f"token-{i}", i + 1, CLASSES[i % 3]) for i in range(ANSWERS)]
     store.answer(answers, "ada", CLASSES)
-    store.add_round(1, 100, 10, 8, (0.5, 0.9), 2.0)
+    store.add_round(1, 100, 2.0)
+    store.add_audit(1, 10, 8, (0.8, 0.5, 0.9))
     store.close()
     return path
 
