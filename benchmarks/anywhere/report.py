@@ -35,7 +35,10 @@ def write_report(out: Path) -> None:
         lines += [f"## {title}\n", _table(summarise(part)), f"![Rank and regret]({half}.svg)\n"]
         for name, of_set in part.groupby("set"):
             save(picture_of_set(of_set), out / f"{name}.svg")
-            lines += [f"### {name}, {int(of_set['classes'].iloc[0])} classes\n", f"![]({name}.svg)\n"]
+            lines += [
+                f"### {name}, {int(of_set['classes'].iloc[0])} classes\n",
+                f"![]({name}.svg)\n",
+            ]
     (out / "README.md").write_text("\n".join(lines))
 
 

@@ -1,6 +1,6 @@
 """How much the accuracy changes with the seed of the learner, for the same labels.
 
-    python -m benchmarks.anywhere.stability --out results/anywhere/stability.md --cache DIR
+python -m benchmarks.anywhere.stability --out results/anywhere/stability.md --cache DIR
 """
 
 from __future__ import annotations

@@ -40,8 +40,10 @@ def build_fine_tuned(
         seed: of the initial weights of that layer and of the head.
 
     Raises:
-        NetworkError: if the encoder has no weights.
+        NetworkError: if the encoder has no weights, or is several networks.
     """
+    if not isinstance(encoder.trunk, Trunk):
+        raise NetworkError(f"{encoder.name}: several networks cannot be fine-tuned; name one")
     trunk = copy.deepcopy(encoder.trunk).cpu().requires_grad_(True)
     if not any(True for _ in trunk.parameters()):
         raise NetworkError(f"{encoder.name} has no weights that could be fine-tuned")
