@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,11 @@ from tests.label.conftest import CLASSES
 from tests.label.people import label
 
 IMAGES, ANSWERS = 3000, 2000
+
+
+def seeds(n: int) -> list[Any]:
+    """Seeds of the damage, all but two of them for ``make test-long``."""
+    return [pytest.param(i, marks=[pytest.mark.long] if i > 1 else []) for i in range(n)]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +62,7 @@ def said(path: Path) -> dict[str, tuple[str, str]]:
     return answers
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_damage_is_found_and_repaired(filled: Path, tmp_path: Path, seed: int) -> None:
     truth = said(filled)
     path = Path(shutil.copy(filled, tmp_path / "labels.sqlite"))
@@ -89,7 +95,7 @@ def test_images_are_found_by_their_paths_alone(filled: Path, tmp_path: Path) -> 
     after.close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_with_a_copy_nothing_older_than_it_is_lost(filled: Path, tmp_path: Path, seed: int) -> None:
     truth = said(filled)
     path = Path(shutil.copy(filled, tmp_path / "labels.sqlite"))
@@ -118,7 +124,7 @@ def test_copies_are_dated_and_few(
     assert said(tmp_path / names[-1]) == said(filled)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_a_damaged_file_is_named_by_every_reply(filled: Path, project: Project, seed: int) -> None:
     """No traceback, no reply without a reason."""
     project.close()
