@@ -20,6 +20,7 @@ RESULTS = ROOT / "results"
 REPORTS: dict[str, tuple[str, str, Writer]] = {
     "methods": ("methods/runs", "methods", write_report),
     "paper": ("paper/runs", "paper", write_report),
+    "vgg-five-seeds": ("vgg-five-seeds/runs", "vgg-five-seeds", write_report),
     "uncertainty-alone": (
         "uncertainty-alone", "uncertainty-alone/report", write_uncertainty_report
     ),
