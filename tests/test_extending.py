@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 DIFFS = re.findall(
     r"^```diff\n(.*?)^```$", (ROOT / "docs" / "extending.md").read_text("utf-8"), re.M | re.S
 )
 
 
+@pytest.mark.long
 def test_each_change_is_a_file_a_line_and_a_test(tmp_path: Path) -> None:
     for folder in ("spinal", "tests"):
         shutil.copytree(

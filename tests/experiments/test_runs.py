@@ -143,6 +143,7 @@ def test_more_rounds_go_on_from_fewer(done: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+@pytest.mark.long
 def test_killed_five_times_at_random_moments_the_picks_are_the_same(
     done: Run, tmp_path: Path
 ) -> None:
