@@ -32,6 +32,7 @@ from benchmarks.anywhere.cells import encode_table
 from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
+from benchmarks.anywhere.vectors import span, unit_length
 from benchmarks.machine import commit
 from benchmarks.peers.answers_peers import PEERS
 from spinal import ActiveLearner, Pool
@@ -104,7 +105,7 @@ def make_task(points: Points, kind: str, wrong: float, seed: int) -> Task:
         common = np.sqrt(np.square(x_pool).sum(1).mean())
         x_pool, x_test = x_pool / common, x_test / common
     else:
-        x_pool, x_test = (_unit_length(x - x_pool.mean(0)) for x in (x_pool, x_test))
+        x_pool, x_test = (unit_length(x - x_pool.mean(0)) for x in (x_pool, x_test))
     answers, n_classes = points.y_train[pool].copy(), len(points.classes)
     mistaken = random.random(len(pool)) < wrong
     answers[mistaken] += random.integers(1, n_classes, mistaken.sum())
@@ -126,7 +127,7 @@ class Logistic:
 
     def fit(self, x: NDArray, y: NDArray[np.int64]) -> None:
         """Learn from the answers y to x."""
-        self._basis = _span(x)
+        self._basis = span(x)
         x = x @ self._basis
         if len(y) >= 1.5 * self._chosen_at:
             likelihoods = [self._out_of_fold(x, y, strength) for strength in STRENGTHS]
@@ -243,17 +244,6 @@ def _fit(x: NDArray, y: NDArray[np.int64], strength: float) -> LogisticRegressio
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fits that stop early; cross-validation sorts them out
         return LogisticRegression(C=strength, max_iter=200).fit(x, y)
-
-
-def _span(x: NDArray) -> NDArray:
-    """An orthonormal basis ``[D, R]`` of the rows: a penalty on squared weights cannot tell."""
-    if x.shape[1] <= len(x):
-        return np.eye(x.shape[1], dtype=x.dtype)
-    return np.linalg.svd(x, full_matrices=False)[2].T
-
-
-def _unit_length(x: NDArray) -> NDArray:
-    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
 
 
 def _jobs(options: argparse.Namespace) -> Iterator[tuple[SuiteEntry, str, float, int]]:

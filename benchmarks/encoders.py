@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.answers import Logistic
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import read_raw, read_suite
+from benchmarks.anywhere.vectors import unit_length
 from benchmarks.machine import commit
 from spinal.encoders import load_encoder
 from spinal.encoders.images import require_images
@@ -60,9 +61,7 @@ def accuracies(
 ) -> dict[str, float]:
     """Mean accuracy and likelihood over seeds, for each number of labels."""
     mean = x.mean(0)
-    x, test = (
-        (v - mean) / np.linalg.norm(v - mean, axis=1, keepdims=True).clip(1e-12) for v in (x, test)
-    )
+    x, test = unit_length(x - mean), unit_length(test - mean)
     n_classes, result = int(max(y.max(), y_test.max())) + 1, {}
     for n in LABELS:
         values = []

@@ -35,10 +35,9 @@ from spinal.classifiers.priors import add_one, shift_prior
 from spinal.classifiers.sharpness import fit_sharpness
 from spinal.classifiers.trees import fit_trees
 from spinal.classifiers.units import plausible_kinds
+from spinal.posteriors.vectors import UNLABELLED
 from spinal.probabilities import sharpened
 
-#: Unlabelled points that units and class frequencies are taken from, as in the product.
-UNLABELLED = 2000
 DEFAULT = "circuit + logistic + trees (the default)"
 
 

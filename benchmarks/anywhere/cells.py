@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.anywhere.features import KINDS
 from benchmarks.anywhere.sets import Points, SuiteEntry
+from benchmarks.anywhere.vectors import unit_length
 from spinal import ActiveLearner, Pool
 from spinal.networks import TUNED, TrainSettings, build_network, compute_features
 
@@ -111,7 +112,7 @@ class Cell:
             )
         pool, test = pool.astype(np.float64), test.astype(np.float64)
         if not self.own_units and self.network == "dense":
-            pool, test = (_unit_length(x) for x in (pool, test))
+            pool, test = (unit_length(x) for x in (pool, test))
         spread = pool.std(0) if self.own_units else np.sqrt(pool.var(0).mean())
         spread = np.where(spread > 0, spread, 1.0)
         pool, test = ((x - pool.mean(0)) / spread for x in (pool, test))
@@ -213,7 +214,3 @@ def encode_table(
             columns.append((np.where(np.isnan(a), mean, a), np.where(np.isnan(b), mean, b)))
     pool, test = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
     return pool.astype(np.float32), test.astype(np.float32)
-
-
-def _unit_length(x: NDArray) -> NDArray:
-    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)

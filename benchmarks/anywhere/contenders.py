@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.anywhere.cells import Cell
+from benchmarks.anywhere.vectors import span
 
 FOLDS = 5
 STRENGTHS = np.logspace(-4, 3, 8)  # C of logistic regression
@@ -33,7 +34,9 @@ def spn(cell: Cell) -> NDArray:
 
 def logistic(cell: Cell) -> NDArray:
     """Logistic regression; C by the likelihood of out-of-fold predictions."""
-    x, test = _rotated(*cell.features)
+    x, test = cell.features
+    basis = span(x)
+    x, test = x @ basis, test @ basis
     y, n_classes = cell.labels, cell.n_classes
     present = np.unique(y)
     if len(present) == 1:
@@ -143,14 +146,6 @@ def _folds(labels: NDArray[np.int64], seed: int) -> Iterator[NDArray[np.bool_]]:
     fold = np.empty(len(labels), int)
     fold[order] = np.arange(len(labels)) % FOLDS
     return (fold == i for i in range(FOLDS))
-
-
-def _rotated(x: NDArray, test: NDArray) -> tuple[NDArray, NDArray]:
-    """In the span of ``x``: a penalty on squared weights cannot tell, and it has fewer columns."""
-    if x.shape[1] <= len(x):
-        return x, test
-    basis = np.linalg.svd(x, full_matrices=False)[2].T
-    return x @ basis, test @ basis
 
 
 def _squared_distances(a: NDArray, b: NDArray) -> NDArray:
