@@ -13,11 +13,11 @@ of ``results.jsonl``; what is there is not computed again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ from benchmarks.answers_report import write_report
 from benchmarks.anywhere.cells import encode_table
 from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
-from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
+from benchmarks.anywhere.sets import Points, read_suite
 from benchmarks.anywhere.vectors import span, unit_length
 from benchmarks.machine import commit
 from benchmarks.peers.answers_peers import PEERS
+from benchmarks.results import Results
 from spinal import ActiveLearner, Pool
 from spinal.acquisition import Candidates, make_acquisition
 from spinal.label.learning.rounds import DENSE, INPUT_DROPOUT
@@ -246,42 +247,25 @@ def _fit(x: NDArray, y: NDArray[np.int64], strength: float) -> LogisticRegressio
         return LogisticRegression(C=strength, max_iter=200).fit(x, y)
 
 
-def _jobs(options: argparse.Namespace) -> Iterator[tuple[SuiteEntry, str, float, int]]:
-    for entry in read_suite():
-        wanted = not options.only or {entry.name, entry.full} & set(options.only)
-        if entry.half != options.half or entry.features not in KINDS or not wanted:
-            continue
-        for seed in options.seeds:
-            for wrong in options.wrong:
-                for contender in options.contenders:
-                    yield entry, contender, wrong, seed
-
-
 def main() -> None:
     """Compute what is missing, or write the report."""
     options = _parse()
-    path = options.out / "results.jsonl"
     if options.report:
         write_report(options.out)
         return
-    options.out.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text().splitlines() if path.exists() else []
-    identity = ("set", "contender", "wrong", "seed")
-    done = {tuple(line[key] for key in identity) for line in map(json.loads, lines)}
-    measured = commit("spinal", "benchmarks/answers.py")
-    with threadpool_limits(1), path.open("a") as file:
-        for entry, contender, wrong, seed in _jobs(options):
-            name = dict(zip(identity, (entry.full, contender, wrong, seed), strict=True))
-            if tuple(name.values()) in done:
-                continue
-            points = load_points(entry, options.cache, options.text_encoder)
-            task = make_task(points, KINDS[entry.features], wrong, seed)
-            results = list(simulate(task, contender, seed))
-            for result in results:
-                line = name | {"half": entry.half} | result | {"commit": measured}
-                file.write(json.dumps(line) + "\n")
-            file.flush()
-            print(name, results[-1], flush=True)
+    results = Results(options.out / "results.jsonl", ("set", "contender", "wrong", "seed"))
+    measured = {"commit": commit("spinal", "benchmarks/answers.py")}
+    with threadpool_limits(1):
+        for entry in read_suite(options.half, options.only, KINDS):
+            for seed, wrong, contender in product(options.seeds, options.wrong, options.contenders):
+                name = {"set": entry.full, "contender": contender, "wrong": wrong, "seed": seed}
+                if name in results:
+                    continue
+                points = load_points(entry, options.cache, options.text_encoder)
+                task = make_task(points, KINDS[entry.features], wrong, seed)
+                said = list(simulate(task, contender, seed))
+                results.add(name | {"half": entry.half} | line | measured for line in said)
+                print(name, said[-1], flush=True)
 
 
 def _parse() -> argparse.Namespace:

@@ -10,7 +10,6 @@ and of its mirror image.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import read_raw, read_suite
 from benchmarks.anywhere.vectors import unit_length
 from benchmarks.machine import commit
+from benchmarks.results import Results
 from spinal.encoders import load_encoder
 from spinal.encoders.images import require_images
 
@@ -84,11 +84,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="draws of labels")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    path = options.out.with_suffix(".jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(line["set"], line["encoder"]) for line in lines}
+    results = Results(options.out.with_suffix(".jsonl"), ("set", "encoder"))
     entries = {entry.name: entry for entry in read_suite()}
-    with path.open("a") as file, threadpool_limits(1):
+    measured = {"seeds": options.seeds, "commit": commit("spinal", "benchmarks")}
+    with threadpool_limits(1):
         for name in options.sets:
             points = read_raw(entries[name])
             draw = np.random.default_rng(0)
@@ -98,20 +97,17 @@ def main() -> None:
             )
             images = [points.x_train[i] for i in pool] + [points.x_test[i] for i in test]
             for encoder in options.encoders:
-                if (name, encoder) in done:
+                line: dict[str, Any] = {"set": name, "encoder": encoder}
+                if line in results:
                     continue
                 vectors, seconds = features(encoder, images)
-                values = accuracies(
+                line |= {"ms": round(1000 * seconds, 2)} | accuracies(
                     vectors[: len(pool)], points.y_train[pool], vectors[len(pool) :],
                     points.y_test[test], range(options.seeds),
                 )  # fmt: skip
-                line = {"set": name, "encoder": encoder, "ms": round(1000 * seconds, 2)} | values
-                line |= {"seeds": options.seeds, "commit": commit("spinal", "benchmarks")}
-                lines.append(line)
-                file.write(json.dumps(line) + "\n")
-                file.flush()
+                results.add([line | measured])
                 print(line, flush=True)
-    write(pd.DataFrame(lines), options.out)
+    write(pd.DataFrame(results.lines), options.out)
 
 
 def write(table: pd.DataFrame, path: Path) -> None:

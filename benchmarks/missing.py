@@ -11,7 +11,6 @@ again. Settings are chosen by the half ``develop`` alone.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, read_raw, read_suite
 from benchmarks.machine import commit
 from benchmarks.missing_report import write_report
+from benchmarks.results import Results
 from spinal import SPNClassifier
 
 LABELS = (100, 300, 1000)
@@ -187,30 +187,20 @@ def run(points: Points, name: CellName, contender: str) -> dict[str, Any]:
 def main() -> None:
     """Compute what is missing, or write the report."""
     options = _parse()
-    path = options.out / "results.jsonl"
     if options.report:
         write_report(options.out)
         return
-    options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    lines = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
-    done = {(CellName(**{k: line[k] for k in KEYS}), line["contender"]) for line in lines}
+    results = Results(options.out / "results.jsonl", (*KEYS, "contender"))
     origin = {"half": options.half, "commit": commit("spinal", "benchmarks/missing.py")}
-    with path.open("a") as file:
-        for entry in read_suite():
-            if entry.features != "table" or entry.half != options.half:
-                continue
-            if options.only and entry.name not in options.only:
-                continue
-            points = read_raw(entry)
-            for name in cell_names(entry.name, points, options):
-                for contender in options.contenders:
-                    if (name, contender) in done:
-                        continue
+    for entry in read_suite(options.half, options.only, ("table",)):
+        points = read_raw(entry)
+        for name in cell_names(entry.name, points, options):
+            for contender in options.contenders:
+                if asdict(name) | {"contender": contender} not in results:
                     line = run(points, name, contender)
                     print(line, flush=True)
-                    file.write(json.dumps(line | origin) + "\n")
-                    file.flush()
+                    results.add([line | origin])
 
 
 def _parse() -> argparse.Namespace:

@@ -11,9 +11,9 @@ computed again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,6 +30,7 @@ from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.sets import Points, read_suite
 from benchmarks.machine import commit, peak_memory
+from benchmarks.results import Results
 from spinal.classifiers import blend, label_frequencies
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.mixing import is_better
@@ -129,30 +130,21 @@ def report(lines: list[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     """Compute what is missing, or write the report."""
     options = _parse()
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "pool.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    found = Results(options.out / "pool.jsonl", ("set", "strategy", "seed"))
     if options.report:
-        (options.out / "pool.md").write_text("\n".join(report(lines)) + "\n")
+        (options.out / "pool.md").write_text("\n".join(report(found.lines)) + "\n")
         return
-    done = {(line["set"], line["strategy"], line["seed"]) for line in lines}
-    measured = commit("spinal/classifiers", "benchmarks/pool.py")
-    with threadpool_limits(1), path.open("a") as file:
-        for entry in read_suite():
-            if entry.half != options.half or entry.features not in KINDS:
-                continue
-            if options.only and not {entry.name, entry.full} & set(options.only):
-                continue
+    measured = {"commit": commit("spinal/classifiers", "benchmarks/pool.py")}
+    with threadpool_limits(1):
+        for entry in read_suite(options.half, options.only, KINDS):
             points = load_points(entry, options.cache, options.text_encoder)
-            for seed in options.seeds:
-                for strategy in ("auto", "random"):
-                    if (entry.full, strategy, seed) in done:
-                        continue
-                    name = {"set": entry.full, "strategy": strategy, "seed": seed}
-                    for result in results(points, KINDS[entry.features], strategy, seed):
-                        file.write(json.dumps(name | result | {"commit": measured}) + "\n")
-                    file.flush()
-                    print(name, flush=True)
+            for seed, strategy in product(options.seeds, ("auto", "random")):
+                name = {"set": entry.full, "strategy": strategy, "seed": seed}
+                if name in found:
+                    continue
+                lines = results(points, KINDS[entry.features], strategy, seed)
+                found.add(name | line | measured for line in lines)
+                print(name, flush=True)
 
 
 def _parse() -> argparse.Namespace:

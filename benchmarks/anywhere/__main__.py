@@ -11,7 +11,6 @@ not computed again, so the run can be stopped and started.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -31,6 +30,7 @@ from benchmarks.anywhere.metrics import measure
 from benchmarks.anywhere.report import write_report
 from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
 from benchmarks.machine import commit
+from benchmarks.results import Results
 
 #: Cheap sets first.
 ORDER = [*KINDS, "lenet", "vgg"]
@@ -39,39 +39,33 @@ ORDER = [*KINDS, "lenet", "vgg"]
 def main() -> None:
     """Compute what is missing, or write the report."""
     options = _parse()
-    path = options.out / "results.jsonl"
     if options.report:
         write_report(options.out)
         return
-    options.out.mkdir(parents=True, exist_ok=True)
-    done = {_key(line) for line in _read(path)}
-    jobs = list(_jobs(options, done))
+    results = Results(options.out / "results.jsonl", ("set", "tail", "labels", "seed", "contender"))
+    jobs = list(_jobs(options, results))
     print(f"{len(jobs)} cells", flush=True)
     common = {"commit": commit("spinal", "benchmarks/anywhere")}
-    with path.open("a") as file:
-        for lines in _results(jobs, options):
-            for line in lines:
-                file.write(json.dumps(line | common) + "\n")
-                print(line, flush=True)
-            file.flush()
+    for lines in _results(jobs, options):
+        results.add(line | common for line in lines)
+        for line in lines:
+            print(line, flush=True)
 
 
 Job = tuple[SuiteEntry, CellName, list[str]]
 
 
-def _jobs(options: argparse.Namespace, done: set[tuple]) -> Iterator[Job]:
+def _jobs(options: argparse.Namespace, results: Results) -> Iterator[Job]:
     """Cells with the contenders that are missing, cheap ones first."""
-    for entry in sorted(read_suite(), key=lambda entry: ORDER.index(entry.features)):
-        chosen = not options.only or {entry.name, entry.full} & set(options.only)
-        if entry.half != options.half or not chosen:
-            continue
+    entries = read_suite(options.half, options.only)
+    for entry in sorted(entries, key=lambda entry: ORDER.index(entry.features)):
         points = _points(entry, options.cache, options.text_encoder)
         for name in cell_names(entry, points, options.labels, options.tails, options.seeds):
             wanted = [
                 contender
                 for contender in options.contenders
                 if (contender not in FOR_TABLES or entry.features == "table")
-                and _key(asdict(name) | {"contender": _renamed(contender, options)}) not in done
+                and asdict(name) | {"contender": _renamed(contender, options)} not in results
             ]
             if wanted:
                 yield entry, name, wanted
@@ -120,14 +114,6 @@ def _points(entry: SuiteEntry, cache: Path, encoder: Path | None) -> Points:
 
 def _renamed(contender: str, options: argparse.Namespace) -> str:
     return options.spn_name if contender == "spn" else contender
-
-
-def _key(line: dict[str, Any]) -> tuple:
-    return tuple(line[name] for name in ("set", "tail", "labels", "seed", "contender"))
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
 
 
 def _parse() -> argparse.Namespace:

@@ -9,22 +9,23 @@ classifiers are mixed, how, and under which class frequencies.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from benchmarks.anywhere.cells import LABELS, TAILS, Cell, cell_names, make_cell
+from benchmarks.anywhere.cells import LABELS, TAILS, Cell, CellName, cell_names, make_cell
 from benchmarks.anywhere.contenders import logistic as reference_logistic
 from benchmarks.anywhere.features import KINDS, load_points
 from benchmarks.anywhere.metrics import measure
-from benchmarks.anywhere.sets import read_suite
+from benchmarks.anywhere.sets import Points, SuiteEntry, read_suite
 from benchmarks.machine import commit
+from benchmarks.results import Results
 from spinal.classifiers import held_out_parts, label_frequencies, pool_frequencies
 from spinal.classifiers.blend import FOLDS, MOST_FOR_TREES
 from spinal.classifiers.gaussian import fit_gaussian
@@ -107,31 +108,27 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    path = options.out / "ablation.jsonl"
-    done = set(path.read_text().splitlines()) if path.exists() else set()
-    cells = {json.dumps({k: line[k] for k in ("set", "tail", "labels", "seed")})
-             for line in map(json.loads, done)}  # fmt: skip
-    with path.open("a") as file, threadpool_limits(1):
-        for entry in read_suite():
-            if entry.half != "develop" or entry.features not in KINDS:
-                continue
+    results = Results(options.out / "ablation.jsonl", ("set", "tail", "labels", "seed"))
+    measured = {"commit": commit("spinal", "benchmarks/anywhere")}
+    with threadpool_limits(1):
+        for entry in read_suite("develop", features=KINDS):
             points = load_points(entry, options.cache, None)
             names = cell_names(entry, points, options.labels, options.tails, options.seeds)
             for name in names:
-                if json.dumps(asdict(name)) in cells:
-                    continue
-                cell, truth = make_cell(entry, points, name)
-                said = [("logistic", reference_logistic(cell))]
-                said += [(variant, p.exp().numpy()) for variant, p in variants(cell)]
-                for variant, probs in said:
-                    values = measure(probs, truth.labels, truth.weights)
-                    line = asdict(name) | {"variant": variant}
-                    line |= {key: round(value, 5) for key, value in values.items()}
-                    line["commit"] = commit("spinal", "benchmarks/anywhere")
-                    file.write(json.dumps(line) + "\n")
-                file.flush()
-                print(asdict(name), flush=True)
-    write(pd.read_json(path, lines=True), options.out / "ablation.md")
+                if asdict(name) not in results:
+                    results.add(line | measured for line in _lines(entry, points, name))
+                    print(name, flush=True)
+    write(pd.DataFrame(results.lines), options.out / "ablation.md")
+
+
+def _lines(entry: SuiteEntry, points: Points, name: CellName) -> Iterator[dict[str, Any]]:
+    """The results of a cell, one for each variant."""
+    cell, truth = make_cell(entry, points, name)
+    said = [("logistic", reference_logistic(cell))]
+    said += [(variant, p.exp().numpy()) for variant, p in variants(cell)]
+    for variant, probs in said:
+        values = measure(probs, truth.labels, truth.weights)
+        yield asdict(name) | {"variant": variant} | {k: round(v, 5) for k, v in values.items()}
 
 
 def write(lines: pd.DataFrame, path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,11 +53,27 @@ class SuiteEntry:
         return f"{self.name}--{self.features}"
 
 
-def read_suite() -> Iterator[SuiteEntry]:
-    """All lines of the suite, in its order."""
+def read_suite(
+    half: str | None = None,
+    only: Collection[str] | None = None,
+    features: Collection[str] | None = None,
+) -> Iterator[SuiteEntry]:
+    """The lines of the suite, in its order.
+
+    Args:
+        half: those of this half; None: of both.
+        only: those with such a name, or full name; None: all.
+        features: those with such features; None: all.
+    """
     for name, entry in tomllib.loads(SUITE.read_text()).items():
-        for features in entry["features"]:
-            yield SuiteEntry(name, features, entry["source"], entry["half"])
+        for kind in entry["features"]:
+            line = SuiteEntry(name, kind, entry["source"], entry["half"])
+            if (
+                (half is None or line.half == half)
+                and (not only or line.name in only or line.full in only)
+                and (features is None or kind in features)
+            ):
+                yield line
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,9 +37,7 @@ def main() -> None:
         "|---|--:|--:|--:|--:|",
     ]
     with threadpool_limits(1):
-        for entry in read_suite():
-            if entry.half != "develop" or entry.features not in KINDS:
-                continue
+        for entry in read_suite("develop", features=KINDS):
             points = load_points(entry, options.cache, None)
             for name in cell_names(entry, points, LABELS, [1], [0]):
                 cell, truth = make_cell(entry, points, name)
