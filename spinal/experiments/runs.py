@@ -28,7 +28,7 @@ from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
 from spinal.learner import ActiveLearner
 from spinal.methods import find_method
-from spinal.posteriors import View
+from spinal.posteriors import Logistic, View
 from spinal.registry import is_own
 from spinal.runs import RoundRecord, RunFolder, read_rounds
 from spinal.runs.asked import keep_asked
@@ -196,7 +196,10 @@ def _by_logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[st
             batches = iter_batches(points, np.arange(len(points)))
             if any(np.isnan(batch).any() for batch in batches):
                 return {}
-    values = evaluate(learner.fit_beside("logistic").predict(seen).numpy(), labels)
+    fitted = learner.posterior
+    if not isinstance(fitted, Logistic):
+        fitted = learner.fit_beside("logistic")
+    values = evaluate(fitted.predict(seen).numpy(), labels)
     return {f"logistic_{name}": values[name] for name in ("accuracy", "nll", "ece")}
 
 
