@@ -1,6 +1,6 @@
 """Networks split into ``features(x)`` and ``head(z)``: built, trained, applied, stored."""
 
-from spinal.networks.architectures import NETWORKS, build_network, dense, lenet, vgg
+from spinal.networks.architectures import NETWORKS, build_network, dense, lenet, resnet_slim, vgg
 from spinal.networks.dropout import DropoutSplit, set_dropout, split_at_dropout
 from spinal.networks.evaluation import compute_features, predict_logits
 from spinal.networks.inputs import Preprocess
@@ -9,6 +9,7 @@ from spinal.networks.storage import load, load_weights, save
 from spinal.networks.training import (
     PAPER_LENET,
     PAPER_VGG,
+    SLIM,
     TUNED,
     TrainReport,
     TrainSettings,
@@ -20,6 +21,7 @@ __all__ = [
     "NETWORKS",
     "PAPER_LENET",
     "PAPER_VGG",
+    "SLIM",
     "TUNED",
     "DropoutSplit",
     "Network",
@@ -34,6 +36,7 @@ __all__ = [
     "load",
     "load_weights",
     "predict_logits",
+    "resnet_slim",
     "save",
     "set_dropout",
     "split_at_dropout",

@@ -1,4 +1,4 @@
-"""The networks by name: the paper's LeNet-like CNN and VGG, and one dense layer.
+"""The networks by name: the paper's LeNet-like CNN and VGG, a slim ResNet, and one dense layer.
 
 Each is built for the shape of a point, (H, W, C) or (D,), and a number of classes. ``width`` scales
 channels and features; the number of features stays a multiple of 16, so that it fills a grid of
@@ -17,6 +17,7 @@ from torch import nn
 from spinal.errors import suggestion
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError, seeded
+from spinal.networks.residual import ResidualBlock
 
 
 def lenet(
@@ -126,6 +127,54 @@ def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
     return [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
 
 
+def resnet_slim(
+    input_shape: Sequence[int],
+    n_classes: int,
+    *,
+    width: float = 1.0,
+    dropout: float = 0.1,
+    seed: int = 0,
+) -> Network:
+    """A small residual network: the most accurate of these on images, from 1,000 labels on.
+
+    | body: conv 16 with stride 2, batch norm, ReLU;
+    |       residual blocks of 32, 64 and 128 channels with strides 1, 2, 2; global average
+    | head: dropout, dense
+
+    At width 1, for 32 x 32 x 3 and ten classes, it has 304,154 parameters. Train it with
+    `spinal.networks.SLIM`. Images with a side below 16 pixels are not shrunk by the first
+    convolution.
+
+    Args:
+        input_shape: (H, W, C).
+        n_classes: number of logits.
+        width: factor on channels and features.
+        dropout: rate in the head.
+        seed: of the weights.
+    """
+    sides, inputs = _image_shape("resnet-slim", input_shape)
+    outputs = _scaled(16, width, 4)
+    n_features = _scaled(128, width, 16)
+    with seeded(seed):
+        stride = 2 if min(sides) >= 16 else 1
+        body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+        )
+        blocks = zip(
+            (_scaled(32, width, 4), _scaled(64, width, 4), n_features), (1, 2, 2), strict=True
+        )
+        for size, stride in blocks:
+            body.append(ResidualBlock(outputs, size, stride))
+            outputs = size
+        body.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
+        head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
+    return _network(
+        "resnet-slim", body, head, input_shape, n_classes, seed, width=width, dropout=dropout
+    )
+
+
 def dense(
     input_shape: Sequence[int],
     n_classes: int,
@@ -163,7 +212,9 @@ def dense(
     )  # fmt: skip
 
 
-NETWORKS: dict[str, Callable[..., Network]] = {"lenet": lenet, "vgg": vgg, "dense": dense}
+NETWORKS: dict[str, Callable[..., Network]] = {
+    "lenet": lenet, "vgg": vgg, "resnet-slim": resnet_slim, "dense": dense,
+}  # fmt: skip
 
 
 def build_network(
@@ -178,7 +229,7 @@ def build_network(
     """A network from the table `NETWORKS`.
 
     Args:
-        name: ``lenet``, ``vgg`` or ``dense``.
+        name: ``lenet``, ``vgg``, ``resnet-slim`` or ``dense``.
         input_shape: of one point: (H, W, C) or (D,), that is, ``points.shape[1:]``.
         n_classes: number of logits.
         width: factor on channels and features.

@@ -33,6 +33,35 @@ def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
     return batch[images[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
+def cut_out(batch: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Blank a square at a random place of each image with the image's mean colour.
+
+    Parts of a square may lie outside of the image. Feature vectors ``[N, D]`` are returned
+    unchanged.
+
+    Args:
+        batch: uint8 ``[N, H, W, C]``.
+        share: side of the square, as a share of the shorter side of the images.
+        generator: on the CPU.
+    """
+    if not share or batch.ndim != 4:
+        return batch
+    n, height, width, _ = batch.shape
+    side = round(share * min(height, width))
+    inside = (
+        _band(n, height, side, generator)[:, :, None] & _band(n, width, side, generator)[:, None]
+    )
+    colour = batch.float().mean((1, 2), keepdim=True).to(batch.dtype)
+    return torch.where(inside[..., None].to(batch.device), colour, batch)
+
+
+def _band(n: int, size: int, side: int, generator: torch.Generator) -> Tensor:
+    """Which of 0..size-1 lie in a random interval of ``side``, for n images: ``[n, size]``."""
+    start = torch.randint(size, (n, 1), generator=generator) - side // 2
+    positions = torch.arange(size)
+    return (positions >= start) & (positions < start + side)
+
+
 def _shifted(n: int, size: int, generator: torch.Generator) -> Tensor:
     """The positions 0..size-1, shifted at random for each of n images, clamped: ``[n, size]``."""
     most = size // 8

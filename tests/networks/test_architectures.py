@@ -10,11 +10,22 @@ import torch
 from torch import nn
 
 from spinal.errors import DataError, SpinalError
-from spinal.networks import NETWORKS, Network, NetworkError, build_network, dense, lenet, vgg
+from spinal.networks import (
+    NETWORKS,
+    Network,
+    NetworkError,
+    build_network,
+    dense,
+    lenet,
+    resnet_slim,
+    vgg,
+)
+from spinal.networks.residual import ResidualBlock
 
 SHAPES = {
     "lenet": [(28, 28, 1), (32, 32, 3), (8, 8, 1), (16, 16, 3), (15, 40, 2), (3, 2, 1), (1, 5, 4)],
     "vgg": [(28, 28, 1), (32, 32, 3), (8, 8, 1), (16, 40, 2), (3, 2, 1), (1, 1, 3)],
+    "resnet-slim": [(28, 28, 1), (32, 32, 3), (8, 8, 1), (64, 40, 3), (3, 2, 1), (1, 1, 3)],
     "dense": [(64,), (1,), (4, 4, 3)],
 }
 CASES = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
@@ -71,6 +82,34 @@ def test_vgg_is_the_papers_layer_by_layer() -> None:
     assert rates == [0.2, 0.3, 0.4, 0.5, 0.5]
 
 
+def test_resnet_slim_by_hand() -> None:
+    network = resnet_slim((32, 32, 3), 10)
+    conv = 9 * (3 * 16 + 16 * 32 + 32 * 32 + 32 * 64 + 64 * 64 + 64 * 128 + 128 * 128)
+    shortcuts = 16 * 32 + 32 * 64 + 64 * 128
+    norms = 2 * (16 + 3 * (32 + 64 + 128))
+    assert parameters(network) == conv + shortcuts + norms + 129 * 10 == 304_154
+    x = network.to_input(some_points((32, 32, 3)))
+    sides = []
+    for layer in network.body:
+        x = layer(x)
+        sides.append(tuple(x.shape[1:]))
+    assert sides == [(16, 16, 16)] * 3 + [
+        (32, 16, 16),
+        (64, 8, 8),
+        (128, 4, 4),
+        (128, 1, 1),
+        (128,),
+    ]
+
+
+def test_a_residual_block_adds_its_shortcut() -> None:
+    block = ResidualBlock(4, 4).eval()
+    x = torch.randn(2, 4, 5, 5)
+    nn.init.zeros_(block.residual[-1].weight)  # then nothing is added to the shortcut
+    assert torch.equal(block(x), x.relu())
+    assert ResidualBlock(4, 6, stride=2)(x).shape == (2, 6, 3, 3)
+
+
 def test_dense_is_one_hidden_layer() -> None:
     assert kinds(dense((20,), 3).body) == ["Flatten", "Linear", "ReLU"]
     assert kinds(dense((20,), 3, input_dropout=0.2).body)[1] == "Dropout"
@@ -99,7 +138,9 @@ def test_weights_come_from_the_seed_alone(name: str) -> None:
     before = torch.get_rng_state()
     a, b, c = (build_network(name, (8, 8, 1), 3, width=0.1, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(before, torch.get_rng_state())
-    assert torch.equal(a.body[-2].weight, b.body[-2].weight)
+    assert all(
+        torch.equal(one, other) for one, other in zip(a.parameters(), b.parameters(), strict=True)
+    )
     assert not torch.equal(a.head[1].weight, c.head[1].weight)
 
 

@@ -53,7 +53,7 @@ def test_samples_are_those_of_the_network_with_masked_units() -> None:
         torch.testing.assert_close(sampled[:, k], network.head[1](z * mask))
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+@pytest.mark.parametrize("name", ["lenet", "vgg", "resnet-slim", "dense"])
 def test_a_sample_is_the_same_network_in_every_batch(name: str) -> None:
     network = build_network(name, (8, 8, 1), 5, width=0.1).eval()
     split = split_at_dropout(network)
@@ -66,7 +66,7 @@ def test_a_sample_is_the_same_network_in_every_batch(name: str) -> None:
     assert not network.training
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+@pytest.mark.parametrize("name", ["lenet", "vgg", "resnet-slim", "dense"])
 def test_the_trunk_once_is_the_plain_passes(name: str) -> None:
     network = build_network(name, (16, 16, 1), 5, width=0.2).eval()
     x = network.to_input(np.random.default_rng(0).integers(0, 256, (9, 16, 16, 1), np.uint8))
@@ -203,7 +203,7 @@ def test_a_network_without_dropout_is_refused() -> None:
         set_dropout(Network(nn.Linear(3, 4), nn.Linear(4, 2)), 0.5)
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+@pytest.mark.parametrize("name", ["lenet", "vgg", "resnet-slim", "dense"])
 def test_a_rate_that_was_set_is_that_of_a_network_built_with_it(name: str, tmp_path: Path) -> None:
     def rates(network: nn.Module) -> list[float]:
         return [m.p for m in network.modules() if isinstance(m, nn.Dropout)]

@@ -9,7 +9,7 @@ import torch
 from spinal.data import as_points
 from spinal.errors import DataError
 from spinal.networks import Preprocess
-from spinal.networks.augmentation import augment
+from spinal.networks.augmentation import augment, cut_out
 
 
 def test_images_are_standardised_by_channel_and_channels_come_first() -> None:
@@ -60,3 +60,16 @@ def test_flips_are_left_for_right() -> None:
     flipped = augment(image.expand(50, -1, -1, -1), "shift-flip", torch.Generator().manual_seed(0))
     at = flipped.flatten(1).argmax(1)
     assert set(at.tolist()) == {4, 7}
+
+
+def test_cutout_blanks_one_square_with_the_mean_colour() -> None:
+    batch = torch.zeros(200, 16, 24, 2, dtype=torch.uint8)
+    batch[:, ::2] = 100  # the mean is 50
+    changed = cut_out(batch, 0.25, torch.Generator().manual_seed(0))
+    blank = (changed == 50).all(-1)
+    assert torch.equal(changed[~blank], batch[~blank])
+    rows, columns = blank.any(2).sum(1), blank.any(1).sum(1)
+    assert torch.equal(blank.sum((1, 2)), rows * columns)  # a rectangle: cut off at the edges
+    assert (rows.max(), columns.max(), rows.min(), columns.min()) == (4, 4, 2, 2)
+    assert blank.any(0).all()  # anywhere
+    assert cut_out(batch, 0.0, torch.Generator()) is batch

@@ -17,7 +17,7 @@ from spinal.networks.training import TrainSettings
 QUICK = TrainSettings(min_steps=5, max_steps=5)
 
 
-@pytest.mark.parametrize("name", ["lenet", "vgg", "dense"])
+@pytest.mark.parametrize("name", ["lenet", "vgg", "resnet-slim", "dense"])
 def test_a_network_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (20, 9, 8, 2), np.uint8)
     network = build_network(name, (9, 8, 2), 4, width=0.1)

@@ -40,6 +40,10 @@ CASES = {
     "features, dense": (features, lambda x: build_network("dense", x.shape[1:], 3, width=0.25)),
     "images, dense": (images, lambda x: build_network("dense", x.shape[1:], 3, width=0.25)),
     "images, vgg": (images, lambda x: build_network("vgg", x.shape[1:], 3, width=0.06)),
+    "images, resnet-slim": (
+        images,
+        lambda x: build_network("resnet-slim", x.shape[1:], 3, width=0.1),
+    ),
     "images, own": (images, own_network),
 }
 
