@@ -33,7 +33,8 @@ class TypiClust(Acquisition):
 
     Args:
         max_clusters: How many clusters are made at most.
-        neighbours: How many neighbours typicality is measured by; fewer in a smaller cluster.
+        neighbours: How many neighbours typicality is measured by; at most half of the cluster, as
+            its authors have it.
         min_size: Smaller clusters are outliers: their turn comes last.
     """
 
@@ -93,8 +94,11 @@ def cluster_points(points: NDArray[np.float32], clusters: int, seed: int) -> NDA
 
 
 def mean_distance(points_N_D: Tensor, neighbours: int) -> Tensor:
-    """Mean distance of each point to its nearest others, ``[N]``; 0 for a single point."""
-    nearest = min(neighbours, len(points_N_D) - 1)
+    """Mean distance of each point to its nearest others, ``[N]``; 0 for a single point.
+
+    The number of others is ``neighbours``, but at most N // 2.
+    """
+    nearest = min(neighbours, len(points_N_D) // 2)
     if nearest < 1:
         return torch.zeros(len(points_N_D))
     parts = []

@@ -160,6 +160,14 @@ def test_typicality_in_pieces_is_that_of_the_whole(monkeypatch):
     torch.testing.assert_close(mean_distance(z, 5), expected)
 
 
+@pytest.mark.parametrize(("n", "nearest"), [(1, 0), (2, 1), (3, 1), (9, 4), (40, 20), (60, 20)])
+def test_typicality_goes_by_at_most_half_of_a_cluster(n, nearest):
+    z = draw(n, 3)
+    expected = torch.cdist(z, z).sort().values[:, 1 : nearest + 1]
+    expected = expected.mean(1) if nearest else torch.zeros(n)
+    torch.testing.assert_close(mean_distance(z, 20), expected)
+
+
 @pytest.mark.parametrize("settings", [{"max_clusters": 0}, {"neighbours": 0}])
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(AcquisitionError, match="at least 1"):
