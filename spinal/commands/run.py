@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
-from spinal.commands.options import Changes, DataDir, Rounds, Seeds, Workers, parse_seeds
+from spinal.commands.options import Changes, DataDir, Rounds, Workers, parse_seeds
+
+
+class SPNs(str, Enum):
+    """Which SPN is run."""
+
+    paper = "paper"
+    tuned = "tuned"
 
 
 def run(
@@ -24,7 +32,19 @@ def run(
     acquisition: Annotated[
         list[str] | None, typer.Option(help="May be repeated. [default: the method's own]")
     ] = None,
-    seeds: Seeds = "0",
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as 0-4 or 0,3,5. [default: 0-4 where the paper has a table, else 0]"
+        ),
+    ] = None,
+    spn: Annotated[
+        SPNs | None,
+        typer.Option(
+            help="`paper`: the SPN trained as in the paper, by plain max entropy and variation "
+            "ratio; `tuned`: in closed form, by margin. [default: that of the scale]"
+        ),
+    ] = None,
     changes: Changes = None,
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs"),
     rounds: Rounds = None,
@@ -52,9 +72,9 @@ def run(
     """
     try:
         run_all(
-            protocols, method or ["spn-cnn"], acquisition or [], seeds=seeds, changes=changes or [],
-            out=out, rounds=rounds, workers=workers, engine=engine, address=address,
-            data_dir=data_dir,
+            protocols, method or ["spn-cnn"], acquisition or [], seeds=seeds,
+            spn=None if spn is None else spn.value, changes=changes or [], out=out, rounds=rounds,
+            workers=workers, engine=engine, address=address, data_dir=data_dir,
         )  # fmt: skip
     except KeyboardInterrupt:
         Console().print("stopped; the same command goes on", highlight=False)
@@ -67,7 +87,8 @@ def run_all(
     methods: Sequence[str],
     acquisitions: Sequence[str] = (),
     *,
-    seeds: str,
+    seeds: str | None,
+    spn: Literal["paper", "tuned"] | None = None,
     changes: Sequence[str] = (),
     out: Path,
     rounds: int | None,
@@ -78,8 +99,15 @@ def run_all(
 ) -> None:
     """Run all combinations that make sense; arguments are the options of `run`."""
     from spinal.experiments import load_protocol, make_runs, run_grid
-    from spinal.experiments.protocol import shortened
+    from spinal.experiments.grid import left_out
+    from spinal.experiments.protocol import shortened, with_spn
 
     chosen = [shortened(load_protocol(name, changes), rounds) for name in protocols]
-    runs = make_runs(chosen, methods, acquisitions, parse_seeds(seeds), out)
+    if spn is not None:
+        chosen = [with_spn(protocol, spn) for protocol in chosen]
+    runs = make_runs(
+        chosen, methods, acquisitions, None if seeds is None else parse_seeds(seeds), out
+    )
+    for left_method, acquisition in left_out(methods, acquisitions):
+        Console().print(f"left out: {left_method} does not go with {acquisition}", highlight=False)
     run_grid(runs, workers=workers, data_dir=data_dir, engine=engine, address=address)

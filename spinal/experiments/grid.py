@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from spinal.data import Dataset, load_dataset
-from spinal.errors import SpinalError
+from spinal.errors import SpinalError, suggestion
 from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
@@ -17,32 +17,42 @@ from spinal.registry import is_own
 
 
 def make_runs(
-    protocols: Iterable[Protocol],
+    protocols: Sequence[Protocol],
     methods: Sequence[str],
     acquisitions: Sequence[str],
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     out: Path,
 ) -> list[Run]:
     """All valid combinations, ordered by seed, so that all methods advance evenly.
 
-    The method ``all`` stands for all methods. Without acquisition functions, each method uses that
-    of the protocol if it is compatible, or else its default. A method without a choice (Random)
-    occurs once.
+    The method ``all`` stands for all methods, each with those acquisition functions that go with
+    it. Without acquisition functions, each method uses those of the protocol that go with it, or
+    else its default. A method without a choice (Random) occurs once.
+
+    Args:
+        protocols: what is run.
+        methods: names of methods, or ``all``.
+        acquisitions: names of acquisition functions; empty for the defaults.
+        seeds: None for `Protocol.default_seeds`.
+        out: folder of the runs.
 
     Raises:
-        SpinalError: for a method or an acquisition function that does not exist; for two
-            protocols of the same name.
+        SpinalError: for a method or an acquisition function that does not exist, or a method named
+            with an acquisition function that does not go with it; for two protocols of the same
+            name.
     """
-    runs = []
+    by_protocol = [(p, p.default_seeds if seeds is None else seeds) for p in protocols]
+    pairs = left_out(methods, acquisitions)
     if "all" in methods:
         methods = list(METHODS)
-    for seed in seeds:
-        for protocol in protocols:
-            for method in methods:
-                runs += [
-                    Run(protocol, method, name, seed, out)
-                    for name in _acquisitions(protocol, method, acquisitions)
-                ]
+    runs = []
+    for seed in dict.fromkeys(seed for _, its_seeds in by_protocol for seed in its_seeds):
+        for protocol in (p for p, its_seeds in by_protocol if seed in its_seeds):
+            runs += [
+                Run(protocol, method, name, seed, out)
+                for method in methods
+                for name in _acquisitions(protocol, method, acquisitions, pairs)
+            ]
     unique = {run.folder: run for run in runs}
     for run in runs:
         if run != unique[run.folder]:
@@ -53,16 +63,45 @@ def make_runs(
     return list(unique.values())
 
 
-def _acquisitions(protocol: Protocol, method: str, requested: Sequence[str]) -> Sequence[str]:
+def left_out(methods: Sequence[str], acquisitions: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of method and acquisition function that ``all`` leaves out, as they do not match.
+
+    Raises:
+        SpinalError: for an acquisition function that goes with no method.
+    """
+    if "all" not in methods:
+        return []
+    for name in acquisitions:
+        if not any(_match(method, name) for method in METHODS):
+            names = {choice for method in METHODS.values() for choice in method.choices}
+            raise SpinalError(f"no method goes with {name!r}: {suggestion(name, sorted(names))}")
+    return [
+        (method, name)
+        for method in METHODS
+        for name in acquisitions
+        if len(find_method(method).choices) > 1 and not _match(method, name)
+    ]
+
+
+def _match(method: str, acquisition: str) -> bool:
+    return acquisition in find_method(method).choices or is_own("acquisition", acquisition)
+
+
+def _acquisitions(
+    protocol: Protocol,
+    method: str,
+    requested: Sequence[str],
+    excluded: Sequence[tuple[str, str]],
+) -> Sequence[str]:
     """The acquisition functions that a method is run with."""
     default, choices = find_method(method).acquisition, find_method(method).choices
     if len(choices) == 1:
         return [default]
     if not requested:
-        named = protocol.acquisition.get("name", default)
-        return [named if named in choices or is_own("acquisition", named) else default]
+        return [name for name in protocol.acquisition_names if _match(method, name)] or [default]
+    requested = [name for name in requested if (method, name) not in excluded]
     for name in requested:
-        if name not in choices and not is_own("acquisition", name):
+        if not _match(method, name):
             raise SpinalError(
                 f"{method} does not go with {name!r}; choose one of {', '.join(choices)}"
             )

@@ -21,11 +21,12 @@ from spinal.experiments.tables import (
     posterior_settings,
     preset,
 )
-from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, TUNED, TrainSettings
+from spinal.networks import NETWORKS, PAPER_LENET, PAPER_VGG, SLIM, TUNED, TrainSettings
 from spinal.settings import from_mapping, to_mapping
 
 TRAINING: dict[str, TrainSettings] = {
     "tuned": TUNED,
+    "slim": SLIM,
     "paper-lenet": PAPER_LENET,
     "paper-vgg": PAPER_VGG,
 }
@@ -39,7 +40,8 @@ class NetworkProtocol:
         name: a network of `spinal.networks.NETWORKS`, or an encoder (`spinal.encoders`), on whose
             features one dense layer is trained.
         width: factor on its channels and features.
-        preset: the training settings to start from: ``tuned``, ``paper-lenet``, ``paper-vgg``.
+        preset: the training settings to start from: ``tuned``, ``slim`` (of
+            `resnet-slim`), ``paper-lenet``, ``paper-vgg``.
         training: settings that differ from the preset.
         retrain: whether each round trains from ``scratch`` or continues (``continue``).
         early_stopping: keep the weights with the lowest loss on the validation set.
@@ -113,7 +115,7 @@ class Protocol(Trained):
         posterior: settings of posteriors; each uses those that it has. See
             `spinal.experiments.tables`.
         acquisition: settings of acquisition functions, likewise. ``name`` is the function for all
-            compatible methods.
+            compatible methods, or a list of several.
     """
 
     name: str
@@ -157,6 +159,17 @@ class Protocol(Trained):
         """Whether the data are not among those that spinal knows by name."""
         return dataset_name(self.dataset) not in dataset_names()
 
+    @property
+    def acquisition_names(self) -> list[str]:
+        """The acquisition functions that the protocol names; may be empty."""
+        names = self.acquisition.get("name", [])
+        return [names] if isinstance(names, str) else list(names)
+
+    @property
+    def default_seeds(self) -> range:
+        """Five, as in the paper, where it has a table for this protocol; else one."""
+        return range(1 if self.paper is None else 5)
+
     def acquisition_settings(self, acquisition: str) -> dict[str, Any]:
         """The settings in ``[acquisition]`` for the function of this name."""
         return acquisition_settings(self.acquisition, acquisition)
@@ -187,6 +200,30 @@ def scale_names(name_or_path: str | Path) -> list[str]:
 def protocol_text(name: str) -> str:
     """The TOML file of a protocol that comes with spinal, for copying and editing."""
     return _FILES.text(name)
+
+
+def with_spn(protocol: Protocol, spn: Literal["paper", "tuned"]) -> Protocol:
+    """The same protocol with another SPN, under a name of its own.
+
+    Args:
+        protocol: at any scale; its network and the network's training stay as they are.
+        spn: ``paper``: a circuit trained as the paper states it, and points chosen by plain max
+            entropy and variation ratio. ``tuned``: a circuit in closed form, and the default
+            acquisition function of each method.
+    """
+    posterior = {k: v for k, v in protocol.posterior.items() if k not in ("preset", "recipe")}
+    acquisition = {k: v for k, v in protocol.acquisition.items() if k not in ("name", "sharpness")}
+    if spn == "paper":
+        is_mnist = dataset_name(protocol.dataset) == "mnist"
+        posterior["preset"] = "paper-mnist" if is_mnist else "paper"
+        acquisition["name"] = ["max-entropy", "variation-ratio"]
+    return replace(
+        protocol,
+        name=f"{protocol.name}-{spn}-spn",
+        title=f"{protocol.title or protocol.name}, {spn} SPN",
+        posterior=posterior,
+        acquisition=acquisition,
+    )
 
 
 def shortened(protocol: Protocol, rounds: int | None) -> Protocol:

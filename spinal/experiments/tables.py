@@ -78,8 +78,9 @@ def check_acquisitions(table: Table, where: str) -> None:
     kinds = {type(make()) for make in ACQUISITIONS.values()}
     fields = {field for kind in kinds for field in _settings_of(kind)}
     check_keys(table, fields | {"name"}, where)
-    if "name" in table:
-        make_acquisition(table["name"])
+    names = table.get("name", [])
+    for name in [names] if isinstance(names, str) else names:
+        make_acquisition(name)
     for name in ACQUISITIONS:
         make_acquisition(name, **acquisition_settings(table, name))
 

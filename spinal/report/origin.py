@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -81,6 +82,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
 def _commands(experiment: Experiment) -> list[str]:
     """The commands that produce the same runs and this report."""
     name = experiment.protocol.get("name", experiment.name)
+    name = re.sub(r"(.+)-(paper|tuned)-spn", r"\1 --spn \2", name)  # see `with_spn`
     commands = []
     for method in experiment.methods:
         plain, acquisition = split_name(method)

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from spinal.acquisition import make_acquisition
+from spinal.circuits.recipe import PAPER, PAPER_MNIST
 from spinal.errors import SpinalError
 from spinal.experiments import load_protocol, protocol_names, protocol_text
-from spinal.experiments.protocol import scale_names
+from spinal.experiments.protocol import scale_names, with_spn
+from spinal.networks import SLIM
+from spinal.posteriors import make_posterior
 from spinal.report.paper import table_names
 
 
@@ -27,7 +31,7 @@ def test_the_paper_s_mnist() -> None:
 
 @pytest.mark.parametrize("name", [name for name in protocol_names() if "cpu" in scale_names(name)])
 def test_scales_share_the_task(name: str) -> None:
-    assert set(scale_names(name)) == {"tuned", "paper", "cpu"}
+    assert {"tuned", "paper", "cpu"} <= set(scale_names(name))
     tuned, paper, cpu = (load_protocol(f"{name}@{s}") for s in ("tuned", "paper", "cpu"))
     assert (tuned.name, paper.name, cpu.name) == (name, f"{name}@paper", f"{name}@cpu")
     assert tuned == load_protocol(name)
@@ -45,6 +49,53 @@ def test_scales_share_the_task(name: str) -> None:
     assert paper.recipe().fit.epochs == 650
     if tuned.paper is not None:
         assert tuned.paper in table_names()
+
+
+@pytest.mark.parametrize("name", [n for n in protocol_names() if "paper" in scale_names(n)])
+def test_the_scale_paper_runs_the_paper_s_method(name: str) -> None:
+    paper = load_protocol(f"{name}@paper")
+    assert paper.acquisition_names[0] == "max-entropy"
+    assert paper.acquisition_names[1:] in (["variation-ratio"], [])
+    assert (paper.acquisition_names[1:] == []) == (name == "cifar10-5k")
+    for function in paper.acquisition_names:
+        plain = make_acquisition(function, **paper.acquisition_settings(function))
+        assert (plain.sharpness, plain.power) == (1.0, None)  # type: ignore[attr-defined]
+    recipe = paper.recipe()
+    assert recipe == (PAPER_MNIST if name == "mnist" else PAPER)
+    # Its library's defaults where the paper is silent: scales of 1, locations drawn at random.
+    assert (recipe.scale, recipe.learn_scale, recipe.start) == (1.0, False, "random")
+    assert (recipe.leaf_dropout, recipe.fit.leaf_dropout) == (
+        (0.05,) * 2 if name == "mnist" else (0.3,) * 2
+    )
+    assert (recipe.sums, recipe.leaves) == ((16, 32, 32, 64, 64), 16)
+    assert (paper.stratified, paper.candidates, paper.network.retrain) == (False, None, "scratch")
+    posterior = make_posterior("spn", **paper.posterior_settings("spn"))
+    assert posterior.recipe == recipe  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist@cpu", "cifar10-1k@small", "svhn-1k@paper"])
+def test_the_paper_s_spn_or_the_tuned_one_at_any_scale(name: str) -> None:
+    protocol = load_protocol(name)
+    paper, tuned = with_spn(protocol, "paper"), with_spn(protocol, "tuned")
+    assert (paper.name, tuned.name) == (f"{name}-paper-spn", f"{name}-tuned-spn")
+    assert paper.recipe() == (PAPER_MNIST if name == "mnist@cpu" else PAPER)
+    assert paper.acquisition_names == ["max-entropy", "variation-ratio"]
+    assert "recipe" in paper.posterior_settings("spn")
+    assert "recipe" not in tuned.posterior_settings("spn")
+    assert tuned.acquisition_names == []
+    for other in (paper, tuned):
+        same = {"posterior": {}, "acquisition": {}, "name": name, "title": ""}
+        assert replace(other, **same) == replace(protocol, **same)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["cifar10-1k", "fashion-mnist-1k", "svhn-1k"])
+def test_the_scale_small_has_the_paper_s_label_counts(name: str) -> None:
+    small, paper = load_protocol(f"{name}@small"), load_protocol(f"{name}@paper")
+    for field in ("initial", "batch", "rounds", "pool", "validation", "test", "paper"):
+        assert getattr(small, field) == getattr(paper, field), field
+    flips = small.training().augment == "shift-flip"
+    assert flips == (name != "svhn-1k")
+    assert replace(small.training(), augment=SLIM.augment) == SLIM
 
 
 def test_mnist_300_assesses_some_of_the_pool_or_all() -> None:

@@ -18,6 +18,7 @@ import tomli_w
 from spinal.data import Splits, load_dataset
 from spinal.errors import FileFormatError, SpinalError
 from spinal.experiments import Protocol, Run, execute, load_protocol, make_runs, run_grid
+from spinal.experiments.grid import left_out
 from spinal.experiments.protocol import NetworkProtocol
 from spinal.runs import RunBusyError
 from spinal.runs.asked import Asked
@@ -270,6 +271,31 @@ def test_protocols_that_would_share_a_folder_are_refused(tmp_path: Path) -> None
     assert len(make_runs([PROTOCOL, PROTOCOL], ["random"], [], [0], tmp_path)) == 1
     with pytest.raises(SpinalError, match="two different protocols are named 'tiny'"):
         make_runs([PROTOCOL, other], ["random"], [], [0], tmp_path)
+
+
+def test_all_methods_leave_out_what_does_not_go_with_them(tmp_path: Path) -> None:
+    digits, functions = load_protocol("digits"), ["variation-ratio", "bald"]
+    runs = make_runs([digits], ["all"], functions, [0], tmp_path)
+    pairs = {(run.method, run.acquisition) for run in runs}
+    assert ("deterministic", "variation-ratio") in pairs
+    assert ("spn-cnn", "bald") in pairs
+    assert ("badge", "badge") in pairs
+    assert ("random", "random") in pairs
+    assert left_out(["all"], functions) == [
+        ("spn-variance", "variation-ratio"), ("spn-variance", "bald"), ("logistic", "bald"),
+        ("deterministic", "bald"),
+    ]  # fmt: skip
+    assert not pairs & set(left_out(["all"], functions))
+    with pytest.raises(SpinalError, match="no method goes with 'bold': did you mean 'bald'"):
+        make_runs([digits], ["all"], ["bold"], [0], tmp_path)
+
+
+def test_seeds_by_default_are_as_many_as_in_the_paper(tmp_path: Path) -> None:
+    protocols = [load_protocol("digits"), load_protocol("mnist")]
+    runs = make_runs(protocols, ["random"], [], None, tmp_path)
+    assert [(run.protocol.name, run.seed) for run in runs] == [
+        ("digits", 0), ("mnist", 0), ("mnist", 1), ("mnist", 2), ("mnist", 3), ("mnist", 4),
+    ]  # fmt: skip
 
 
 def test_combinations_that_make_no_sense_are_refused(tmp_path: Path) -> None:
