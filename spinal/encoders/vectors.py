@@ -65,13 +65,16 @@ class Vectors:
         folder: created if it does not exist.
         width: D.
         dtype: of the stored numbers: float32 or uint8.
+
+    Attributes:
+        file: the vectors, one after the other.
     """
 
     def __init__(self, folder: Path, width: int, dtype: np.dtype = _FLOAT) -> None:
         self.folder, self.width, self.dtype = folder, width, dtype
         folder.mkdir(parents=True, exist_ok=True)
-        self._data = folder / f"vectors.{dtype.kind}{8 * dtype.itemsize}"
-        self._data.touch()
+        self.file = folder / f"vectors.{dtype.kind}{8 * dtype.itemsize}"
+        self.file.touch()
         self._lock = threading.Lock()
         try:
             self._index = sqlite3.connect(
@@ -126,11 +129,11 @@ class Vectors:
         """The vectors ``[N, D]`` in these rows, float32 or uint8."""
         if not len(places):
             return np.empty((0, self.width), self.dtype.newbyteorder("="))
-        rows = self._data.stat().st_size // (self.dtype.itemsize * self.width)
+        rows = self.file.stat().st_size // (self.dtype.itemsize * self.width)
         if places.max() >= rows:
-            raise self._damaged(f"{self._data.name} has {rows} rows, the index more")
+            raise self._damaged(f"{self.file.name} has {rows} rows, the index more")
         # Mapped again each time: mapped pages count as memory of this process.
-        mapped = np.memmap(self._data, self.dtype, "r", shape=(rows, self.width))
+        mapped = np.memmap(self.file, self.dtype, "r", shape=(rows, self.width))
         return mapped[places].astype(self.dtype.newbyteorder("="), copy=False)
 
     def add(
@@ -164,7 +167,7 @@ class Vectors:
                 if index.execute(lookup, [content]).fetchone() is None
             }
             (first,) = index.execute("SELECT coalesce(max(place) + 1, 0) FROM contents").fetchone()
-            with self._data.open("r+b") as file:
+            with self.file.open("r+b") as file:
                 file.seek(self.dtype.itemsize * self.width * first)
                 file.write(vectors[list(new.values())].astype(self.dtype).tobytes())
                 file.flush()

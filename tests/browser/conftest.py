@@ -14,14 +14,26 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import uvicorn
 
-from spinal.label.store.project import Project
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.likeness import Likeness
+from spinal.label.store.project import Project, open_project
+from spinal.label.store.store import Answer
 from spinal.label.web.security import Rules
 from spinal.label.web.server import Server
+from tests.browser.pictures import CLASSES, make_pictures
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+SHOTS = os.environ.get("SPINAL_SCREENSHOTS")
+#: Whether all images that are in sight have been drawn.
+SEEN = """() => [...document.images].every((image) =>
+    image.offsetParent === null || image.getBoundingClientRect().top > innerHeight
+    || (image.complete && image.naturalWidth))"""
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +90,43 @@ def serve() -> Iterator[Callable[[Project], str]]:
     for server, thread in servers:
         server.should_exit = True
         thread.join(5)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A hundred pictures, forty labels of which some are wrong, and a good model's beliefs."""
+    truth = make_pictures(tmp_path / "landscapes", 100, size=160)
+    project = open_project(tmp_path / "landscapes", classes=CLASSES, encoder="pixels", budget=80)
+    project.scan()
+    store, rng = project.store, np.random.default_rng(0)
+    rows = store.images()
+    number = {name: i for i, name in enumerate(CLASSES)}
+    images = np.array([row["id"] for row in rows])
+    classes = np.array([number[truth[row["path"]]] for row in rows])
+    probs = rng.dirichlet(np.full(4, 0.3), len(rows)) * 0.4
+    probs[np.arange(len(rows)), classes] += 0.6
+    for i, row in enumerate(rows[:40]):
+        label = truth[row["path"]] if i % 9 else CLASSES[(classes[i] + 1) % 4]
+        store.answer([Answer(f"t{i}", row["id"], label)], "ada", CLASSES)
+    for row in [row for row in rows[:40] if not row["reserved"]][1:5]:
+        other = CLASSES[(number[truth[row["path"]]] + 2) % 4]
+        store.answer([Answer(f"d{row['id']}", row["id"], other)], "grace", CLASSES)
+    Beliefs(
+        4, images, probs.astype(np.float32), rng.normal(0, 9, len(rows)).astype(np.float32),
+        images[:40], probs[:40].astype(np.float32),
+    ).save(project.beliefs_file)  # fmt: skip
+    for i, (n, right) in enumerate([(2, 1), (4, 3), (6, 5), (8, 7)], 1):
+        low, high = right / n - 0.2, min(1, right / n + 0.12)
+        store.add_round(i, 8 * i, 2.5)
+        store.add_audit(i, n, right, (right / n, low, high))
+    queue = [row["id"] for row in rows[40:] if not row["reserved"]]
+    store.questions.hand_over(4, [(image, "uncertain") for image in queue])
+    file = project.features_folder / "drawn" / "vectors.f32"
+    file.parent.mkdir(parents=True)
+    np.eye(4, dtype=np.float32)[classes].tofile(file)
+    Likeness(images, np.arange(len(images)), 4, file).save(project.likeness_file)
+    yield project
+    project.close()
 
 
 class Command:

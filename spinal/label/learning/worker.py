@@ -33,6 +33,7 @@ from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
+from spinal.label.learning.likeness import Likeness
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.database import StoreError
 from spinal.label.store.networks import parse_network
@@ -141,6 +142,8 @@ class Worker:
         left = [(r["id"], r["path"]) for r in rows if r["id"] not in self._places]
         order = np.random.default_rng(self.settings.seed).permutation(len(left))
         self._missing = [left[i] for i in order]
+        if not left:
+            self._note_likeness()
 
     def _note_features(self, images: list[tuple[int, str]]) -> None:
         places = _places(self.cache, self._root, images)
@@ -163,6 +166,15 @@ class Worker:
             image for image in chunk if image[0] not in self._places and image[1] not in refused
         ]
         self._missing = left + self._missing
+        if not self._missing:
+            self._note_likeness()
+
+    def _note_likeness(self) -> None:
+        """Record where the features of each image are."""
+        images = np.array(sorted(self._places), np.int64)
+        places = np.array([self._places[image] for image in images.tolist()], np.int64)
+        vectors = self.cache.vectors
+        Likeness(images, places, vectors.width, vectors.file).save(self.project.likeness_file)
 
     def _compute(
         self,
@@ -281,6 +293,7 @@ class Worker:
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
         self._unaudited = (snapshot, number, result)
+        self._note_likeness()
         note_learnt(self.project, labels)
         self.say({"state": "fitted"})
 

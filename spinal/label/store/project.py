@@ -137,6 +137,11 @@ class Project:
         return self.home / "beliefs.npz"
 
     @property
+    def likeness_file(self) -> Path:
+        """Where the features of each image are; see `spinal.label.learning.likeness`."""
+        return self.home / "likeness.npz"
+
+    @property
     def history_file(self) -> Path:
         """What successive models predicted; see `spinal.learner.advice`."""
         return self.home / "history.npz"

@@ -59,9 +59,10 @@ def read_answer(body: Any) -> Answer:
     if not isinstance(image, int) or not (label is None or isinstance(label, str)):
         raise LabelError("an answer has the number of an image, and a class or null")
     reason = body.get("reason", "unasked")
-    if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement"):
+    if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement", "browse"):
         raise LabelError(f"there is no reason {reason!r}")
-    decides = reason in ("disagreement", "mistake")  # a review, not one more opinion
+    # A review, not one more opinion.
+    decides = reason in ("disagreement", "mistake", "browse")
     return Answer(read_text(body, "token"), image, label, reason, decides)
 
 

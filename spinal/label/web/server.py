@@ -26,6 +26,7 @@ from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
+from spinal.label.web.browsing import Browser
 from spinal.label.web.keys import class_keys
 from spinal.label.web.requests import (
     MOST_TILES,
@@ -65,6 +66,7 @@ class Server:
         self.project, self.store, self.rules = project, project.store, rules
         self.supervisor = supervisor
         self.views = Views(project)
+        self.browser = Browser(self.views)
         self._decoding = CapacityLimiter(DECODED)
         self._page = {
             file.name: file.read_bytes()
@@ -85,6 +87,7 @@ class Server:
                 Route("/api/next", posted(self.next), methods=["POST"]),
                 Route("/api/answers", posted(self.answers), methods=["POST"]),
                 Route("/api/undo", posted(self.undo), methods=["POST"]),
+                *self.browser.routes,
             ],
             middleware=[Middleware(Guard, rules=rules)],
             exception_handlers={SpinalError: explain},
@@ -168,7 +171,9 @@ class Server:
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} answers")
         person = read_text(body, "person")
-        self.store.answer([read_answer(a) for a in answers], person, self.project.settings.classes)
+        given = [read_answer(answer) for answer in answers]
+        self.browser.check(given)
+        self.store.answer(given, person, self.project.settings.classes)
         self._wake()
         return self._questions(body)
 

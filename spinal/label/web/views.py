@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spinal.errors import FileFormatError
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.consensus import NO_ANSWER, find_consensus
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.project import Project
+from spinal.label.web.newest import Newest
 from spinal.methods import CLASSIFIERS
 
 #: Images that are looked up at once.
@@ -29,28 +28,12 @@ class Views:
 
     def __init__(self, project: Project) -> None:
         self.project, self.store = project, project.store
-        self._beliefs: Beliefs | None = None
-        self._read: tuple[int, int] | None = None
+        self._beliefs = Newest(project.beliefs_file, Beliefs.load)
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """The beliefs of the newest round; read again when the file has changed.
-
-        A damaged file is deleted: the worker writes it again.
-        """
-        file: Path = self.project.beliefs_file
-        try:
-            stat = file.stat()
-        except FileNotFoundError:
-            return None
-        now = (stat.st_mtime_ns, stat.st_ino)
-        if now != self._read:
-            try:
-                self._beliefs, self._read = Beliefs.load(file), now
-            except FileFormatError:
-                self._beliefs, self._read = None, None
-                file.unlink(missing_ok=True)
-        return self._beliefs
+        """The beliefs of the newest round."""
+        return self._beliefs.get()
 
     def shares(self) -> dict[str, float] | None:
         """The weight of each classifier in what the model believes; None if one predicts alone."""

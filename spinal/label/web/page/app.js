@@ -1,12 +1,17 @@
 // Starts the page, keeps its state fresh, and sends keys to the view that is open.
 
 import * as api from "./api.js";
+import * as browse from "./browse.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
+import * as viewer from "./viewer.js";
 import { $, count, el, percent } from "./dom.js";
 
-const VIEWS = [["label", "Label"], ["guesses", "Guesses"], ["mistakes", "Mistakes"],
-  ["outliers", "Outliers"], ["disagreements", "Disputes"]];
+// Name, text, module and element of each view. A module has open(name, state, wanted) and
+// key(event), which says whether it took a key; some have update(state), for new states.
+const VIEWS = [["label", "Label", labelling, "label"], ["guesses", "Guesses", tiles, "tiles"], ["mistakes", "Mistakes", tiles, "tiles"],
+  ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"]];
+const current = () => VIEWS.find(([name]) => name === view);
 const POLL = 1500;
 let state = null;
 let view = "label";
@@ -38,17 +43,19 @@ async function poll() {
     try {
       state = await fetchState();
       labelling.update(state);
+      const [, , module] = current();
+      if (module !== labelling) module.update?.(state);
       drawHead();
     } catch { /* what is sent complains; this comes again */ }
   }
 }
 
-function go(name) {
+function go(name, wanted) {
   view = name;
   history.replaceState(null, "", `#${name}`);
-  $("label").hidden = name !== "label";
-  $("tiles").hidden = name === "label";
-  if (name !== "label") tiles.open(name, state);
+  const [, , module, main] = current();
+  for (const node of document.querySelectorAll("main")) node.hidden = node.id !== main;
+  module.open?.(name, state, wanted);
   document.activeElement?.blur();
   scrollTo(0, 0);
   drawHead();
@@ -98,8 +105,8 @@ const closeButton = () => el("form", { method: "dialog" }, el("button", { class:
 
 function showHelp() {
   const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
-    [["Shift+1", "Shift+5"], "views, first to last"], [["← ↑ ↓ →"], "go through tiles"],
-    [["Enter"], "confirm, keep"], [["?"], "this list"]];
+    [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], "go through tiles"],
+    [["Enter"], "confirm, keep, open"], [["space"], "in Browse: select"], [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>
       [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, text)])),
@@ -122,14 +129,15 @@ $("files").onclick = showProblems;
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.target.closest("input, dialog, summary") || document.querySelector("dialog[open]")) return;
-  const digit = event.shiftKey && /^Digit([1-5])$/.exec(event.code);
+  if (event.target.closest("input, select, dialog, summary") || document.querySelector("dialog[open]")) return;
+  const digit = event.shiftKey && /^Digit([1-9])$/.exec(event.code);
   let done = true;
-  if (digit) go(VIEWS[digit[1] - 1][0]);
+  if (digit) VIEWS[digit[1] - 1] && go(VIEWS[digit[1] - 1][0]);
   else if (event.key === "?") showHelp();
   else if (view === "label" && event.key === "Enter") done = false;
-  else done = (view === "label" ? labelling : tiles).key(event);
+  else done = current()[2].key(event);
   if (done) event.preventDefault();
 });
 
+viewer.start();
 begin().catch((error) => api.complain(error.message));

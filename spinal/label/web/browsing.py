@@ -1,0 +1,214 @@
+"""The view of all images: search, likeness to an image, and what is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from spinal.errors import LabelError
+from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.likeness import Likeness
+from spinal.label.store.catalogue import Search
+from spinal.label.store.store import Answer
+from spinal.label.web.newest import Newest
+from spinal.label.web.requests import read_range
+from spinal.label.web.security import RefusedError
+from spinal.label.web.views import Views
+
+#: Of answers that are given in this view.
+REASON = "browse"
+_LONGEST = 200  # characters of a text to search for
+#: Orders that need the model: by its confidence.
+_BY_CONFIDENCE = {"unsure": 1, "sure": -1}
+
+
+class Guesses(NamedTuple):
+    """What the model predicts for N images, by numbers of images, ascending.
+
+    It is asked about a labelled image without its label, where that is known. Images that are
+    reserved for the audit are left out; see `Views`.
+
+    Attributes:
+        images: their numbers, ``[N]``.
+        best: the most probable class of each, ``[N]``.
+        confidence: its probability, ``[N]``.
+    """
+
+    images: NDArray[np.int64]
+    best: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+
+    def rows(self, images: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows ``[M]`` of some images; -1 where nothing is predicted."""
+        if not len(self.images):
+            return np.full(len(images), -1)
+        rows = np.minimum(np.searchsorted(self.images, images), len(self.images) - 1)
+        return np.where(self.images[rows] == images, rows, -1)
+
+
+class Browser:
+    """Answers requests about all images.
+
+    Args:
+        views: predictions of the newest model.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self.views, self.project, self.store = views, views.project, views.store
+        self._likeness: Newest[Likeness] = Newest(
+            self.project.likeness_file,
+            lambda file: Likeness.load(file, self.project.features_folder),
+        )
+        self._guesses: tuple[Beliefs | None, Guesses] | None = None
+        self.routes = [
+            Route("/api/browse", self.browse),
+            Route("/api/about/{number:int}", self.about),
+        ]
+
+    @property
+    def likeness(self) -> Likeness | None:
+        """Where the features of the images are; None before they are computed."""
+        return self._likeness.get()
+
+    def guesses(self) -> Guesses:
+        """What the newest model predicts."""
+        beliefs = self.views.beliefs
+        if self._guesses is None or self._guesses[0] is not beliefs:
+            self._guesses = beliefs, self._guess(beliefs)
+        return self._guesses[1]
+
+    def _guess(self, beliefs: Beliefs | None) -> Guesses:
+        if beliefs is None:
+            return Guesses(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+        probs = np.array(beliefs.probs)
+        if beliefs.checked_probs.shape[1] == probs.shape[1]:
+            known = np.isin(beliefs.checked, beliefs.images)
+            rows = np.searchsorted(beliefs.images, beliefs.checked[known])
+            probs[rows] = beliefs.checked_probs[known]
+        free = ~np.isin(beliefs.images, self.store.catalogue.reserved())
+        return Guesses(beliefs.images[free], probs[free].argmax(1), probs[free].max(1))
+
+    def browse(self, request: Request) -> Response:
+        """A page of the images that a search finds, and the number of all of them."""
+        asked = {name: _text(request, name) for name in ("state", "label", "person", "name")}
+        order = _text(request, "order") or "name"
+        sql_order = "name" if order in _BY_CONFIDENCE else order
+        numbers = self.store.catalogue.find(Search(**asked, order=sql_order))
+        numbers = self._filter(request, numbers)
+        cosines = np.empty(0, np.float32)
+        if like := _text(request, "like"):
+            numbers, cosines = self._by_likeness(_number(like), numbers)
+        elif order in _BY_CONFIDENCE:
+            numbers, rows = self._predicted(numbers)
+            by = _BY_CONFIDENCE[order] * self.guesses().confidence[rows]
+            numbers = numbers[np.argsort(by, kind="stable")]
+        start, n = read_range(request)
+        shown = self._describe(numbers[start : start + n])
+        for image, cosine in zip(shown, cosines[start : start + n].tolist(), strict=False):
+            image["likeness"] = cosine
+        return JSONResponse({"images": shown, "total": len(numbers)})
+
+    def _filter(self, request: Request, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the images that the model predicts as asked for."""
+        predicted = _text(request, "predicted")
+        low, high = _share(request, "low", 0.0), _share(request, "high", 1.0)
+        if not predicted and (low, high) == (0, 1):
+            return numbers
+        numbers, rows = self._predicted(numbers)
+        guesses = self.guesses()
+        wanted = (guesses.confidence[rows] >= low) & (guesses.confidence[rows] <= high)
+        if predicted:
+            classes = self.project.settings.classes
+            wanted &= guesses.best[rows] == (
+                classes.index(predicted) if predicted in classes else -1
+            )
+        return numbers[wanted]
+
+    def _predicted(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those of the images that the model predicts, and their rows in `guesses`."""
+        rows = self.guesses().rows(numbers)
+        return numbers[rows >= 0], rows[rows >= 0]
+
+    def _by_likeness(
+        self, image: int, numbers: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Images by their likeness to one, which is left out, and the cosine of each."""
+        self.store.image(image)  # an error if there is none
+        if self.likeness is None:
+            return numbers[:0], np.empty(0, np.float32)
+        others, cosines = self.likeness.compare(image)
+        wanted = np.isin(others, numbers) & (others != image)
+        others, cosines = others[wanted], cosines[wanted]
+        order = np.argsort(-cosines, kind="stable")
+        return others[order], cosines[order]
+
+    def _describe(self, numbers: NDArray[np.int64]) -> list[dict[str, Any]]:
+        rows, guesses = self.store.catalogue.rows(numbers.tolist()), self.guesses()
+        classes = self.project.settings.classes
+        described = []
+        for number, row in zip(numbers.tolist(), guesses.rows(numbers).tolist(), strict=True):
+            image = rows[number]
+            described.append(
+                {
+                    "image": number, "path": image["path"], "label": image["label"],
+                    "problem": image["problem"],
+                    **{name: bool(image[name]) for name in ("reserved", "skipped", "disputed")},
+                    "predicted": classes[guesses.best[row]] if row >= 0 else None,
+                    "confidence": float(guesses.confidence[row]) if row >= 0 else None,
+                }
+            )  # fmt: skip
+        return described
+
+    def check(self, answers: Iterable[Answer]) -> None:
+        """Refuse labels from this view for images whose turn in the audit has not come.
+
+        Which images the audit consists of has to be left to chance.
+
+        Raises:
+            LabelError: if there is such an answer.
+        """
+        chosen = [answer.image for answer in answers if answer.reason == REASON]
+        for number, image in self.store.catalogue.rows(chosen).items():
+            if image["reserved"] and not self.store.catalogue.answers(number):
+                raise LabelError(
+                    f"{image['path']} is reserved for the audit: it is asked when its turn comes"
+                )
+
+    def about(self, request: Request) -> Response:
+        """What is known of one image: as in `browse`, and what each person said."""
+        number = request.path_params["number"]
+        self.store.image(number)  # an error if there is none
+        answers = [
+            {name: answer[name] for name in ("person", "label", "at", "reason")}
+            for answer in self.store.catalogue.answers(number)
+        ]
+        return JSONResponse({**self._describe(np.array([number]))[0], "answers": answers})
+
+
+def _text(request: Request, name: str) -> str:
+    text = request.query_params.get(name, "")
+    if len(text) > _LONGEST:
+        raise RefusedError(400, f"{name}: more than {_LONGEST} characters")
+    return text
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise RefusedError(400, "like: the number of an image")
+    return int(text)
+
+
+def _share(request: Request, name: str, default: float) -> float:
+    try:
+        value = float(_text(request, name) or default)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise RefusedError(400, f"{name}: a number from 0 to 1")
+    return value

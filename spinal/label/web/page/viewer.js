@@ -1,0 +1,81 @@
+// One image of many, large: who said what about it, and buttons to change that.
+
+import * as api from "./api.js";
+import { classOf } from "./label.js";
+import { $, el, percent } from "./dom.js";
+
+let items = [], at = 0, state = null, actions = null;
+
+/** Show one of some images; the arrows go through the others. */
+export function show(all, item, now, can) {
+  [items, at, state, actions] = [all, all.indexOf(item), now, can];
+  draw();
+  if (!$("viewer").open) $("viewer").showModal();
+}
+
+export const close = () => $("viewer").close();
+
+async function draw() {
+  const item = items[at];
+  const kept = actions.isKept(item);
+  const facts = el("div", { id: "facts" });
+  const was = $("viewer").contains(document.activeElement) ? document.activeElement.textContent : null;
+  $("viewer").replaceChildren(
+    el("div", { id: "viewer-stage" }, el("img", { src: `/image/${item.image}`, alt: item.path })),
+    el("div", { id: "viewer-side" },
+      el("div", { class: "viewer-head" }, el("h2", {}, item.path), el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
+      kept ? el("p", { class: "muted" }, "Reserved for the audit: it is asked when its turn comes.")
+        : el("div", { class: "choices" }, ...state.classes.map(({ name, keys }) =>
+          el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null))),
+      el("div", { class: "viewer-actions" },
+        el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": "Image before" }, "‹"),
+        el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": "Next image" }, "›"),
+        el("button", { onclick: () => actions.alike(item.image) }, "Similar images"))));
+  // The button that was pressed is a new one now: the focus stays with it.
+  const buttons = [...$("viewer").querySelectorAll("button:enabled")];
+  if (was !== null) (buttons.find((button) => button.textContent === was) ?? $("viewer")).focus();
+  try {
+    const about = await api.get(`/api/about/${item.image}`);
+    if (items[at] === item) facts.replaceChildren(...described(about));
+  } catch (error) {
+    facts.replaceChildren(el("p", { class: "bad-text" }, error.message));
+  }
+}
+
+function described({ answers, predicted, confidence }) {
+  const said = answers.map(({ person, label, at: when }) => el("p", {}, el("strong", {}, label ?? "skipped"),
+    el("span", { class: "muted" }, ` by ${person}, ${new Date(when).toLocaleDateString("en", { dateStyle: "medium" })}`)));
+  const guess = predicted ? [el("p", { class: "muted" }, answers.length
+    ? `The model would say ${predicted}, ${percent(confidence)} sure.` : `The model says ${predicted}, ${percent(confidence)} sure.`)] : [];
+  return [...(said.length ? said : [el("p", { class: "muted" }, "No answer yet.")]), ...guess];
+}
+
+function turn(step) {
+  const to = at + step;
+  if (to < 0 || to >= items.length) return;
+  at = to;
+  draw();
+}
+
+async function give(label) {
+  const item = items[at];
+  if (actions.isKept(item)) return;
+  await actions.give(item.image, label);
+  item.label = label;
+  draw();
+}
+
+/** Set up once: keys inside the dialog, which the page leaves to it. */
+export function start() {
+  $("viewer").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "ArrowRight") turn(1);
+    else if (event.key === "ArrowLeft") turn(-1);
+    else {
+      const name = classOf(event.key, state);
+      if (!name) return;
+      give(name);
+    }
+    event.preventDefault();
+  });
+}
