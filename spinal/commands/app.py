@@ -6,6 +6,7 @@ Commands import what they need when they are called: ``spinal --help`` need not 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from spinal.commands import (
     datasets,
     demo,
     demo_spn,
+    doctor,
     export,
     fit,
     full_mnist,
@@ -36,19 +38,18 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    add_completion=False,
     help=(
         "Decide which points to label next, and train the classifier from them.\n\n"
         "**Try it:** `spinal demo` compares three ways of choosing on small images that need no "
         "download.\n\n"
+        "**Label your own images:** `spinal label FOLDER --classes cat,dog` opens a page; "
+        "`spinal export FOLDER` writes the labels.\n\n"
         "**Compare methods:** `spinal run PROTOCOL --method spn-cnn --method random --seeds 0-4`, "
         "then `spinal report runs`. Stopped in the middle, the same command goes on.\n\n"
-        "**Tune one:** `spinal tune PROTOCOL` chooses learning rates and dropout on the validation "
-        "set, and writes a protocol file.\n\n"
-        "**The paper's other experiments:** `spinal uncertainty-alone` and `spinal full-mnist`.\n\n"
         "**Write your own experiment:** `spinal protocols digits > mine.toml`, edit it, "
         "`spinal run mine.toml`.\n\n"
-        "**Data:** `spinal datasets` says what is there, and where to put what is not."
+        "**If something is missing:** `spinal doctor` shows what is installed and what was found, "
+        "and the commands that get the rest."
     ),
 )
 
@@ -78,18 +79,16 @@ def _options(
     """Options that go before a command."""
 
 
-app.command()(demo.demo)
-app.command("demo-spn")(demo_spn.demo_spn)
-app.command()(run.run)
-app.command()(report.report)
-app.command()(protocols.protocols)
-app.command()(methods.methods)
-app.command()(datasets.datasets)
-app.command("uncertainty-alone")(uncertainty_alone.uncertainty_alone)
-app.command("full-mnist")(full_mnist.full_mnist)
-app.command()(tune.tune)
-app.command()(label.label)
-app.command()(fit.fit)
-app.command()(export.export)
-app.command()(predict.predict)
-app.command("label-studio")(label_studio.label_studio)
+#: The commands of each panel of the manual, in order.
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Try it": (demo.demo, demo_spn.demo_spn),
+    "Label": (label.label, fit.fit, predict.predict, export.export, label_studio.label_studio),
+    "Compare methods": (run.run, report.report, tune.tune),
+    "The paper's other experiments": (
+        uncertainty_alone.uncertainty_alone, full_mnist.full_mnist,
+    ),
+    "What there is": (protocols.protocols, methods.methods, datasets.datasets, doctor.doctor),
+}  # fmt: skip
+for _panel, _commands in _PANELS.items():
+    for _command in _commands:
+        app.command(_command.__name__.replace("_", "-"), rich_help_panel=_panel)(_command)

@@ -22,8 +22,11 @@ def print_table(
     title: str | None = None,
     justify: JustifyMethod = "left",
 ) -> None:
-    """Print a table without rules; long cells are wrapped."""
-    table = Table(box=None, header_style="dim", title=title, title_justify="left")
+    """Print a table without rules; long cells are wrapped. Without names, columns have no head."""
+    columns = list(columns)
+    table = Table(
+        box=None, header_style="dim", title=title, title_justify="left", show_header=any(columns)
+    )
     for column in columns:
         table.add_column(column, overflow="fold", justify=justify)
     for row in rows:

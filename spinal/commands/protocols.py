@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from spinal.commands.completion import complete_protocol
 from spinal.commands.output import print_table
 
 
 def protocols(
-    name: Annotated[str | None, typer.Argument(help="Print this one's TOML file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Print this one's TOML file.", autocompletion=complete_protocol),
+    ] = None,
 ) -> None:
     """List the protocols that come with spinal, or print one, to be copied and edited.
 

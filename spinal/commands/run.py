@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from spinal.commands.completion import complete_acquisition, complete_method, complete_protocol
 from spinal.commands.options import Changes, DataDir, Rounds, Workers, parse_seeds
 
 
@@ -23,14 +24,25 @@ class SPNs(str, Enum):
 def run(
     protocols: Annotated[
         list[str],
-        typer.Argument(help="Names (`spinal protocols`) or TOML files.", metavar="PROTOCOL..."),
+        typer.Argument(
+            help="Names (`spinal protocols`) or TOML files.",
+            metavar="PROTOCOL...",
+            autocompletion=complete_protocol,
+        ),
     ],
     method: Annotated[
         list[str] | None,
-        typer.Option(help="May be repeated; `all` for all of them. [default: spn-cnn]"),
+        typer.Option(
+            help="May be repeated; `all` for all of them. [default: spn-cnn]",
+            autocompletion=complete_method,
+        ),
     ] = None,
     acquisition: Annotated[
-        list[str] | None, typer.Option(help="May be repeated. [default: the method's own]")
+        list[str] | None,
+        typer.Option(
+            help="May be repeated. [default: the method's own]",
+            autocompletion=complete_acquisition,
+        ),
     ] = None,
     seeds: Annotated[
         str | None,

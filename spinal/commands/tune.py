@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from spinal.commands.completion import complete_protocol
 from spinal.commands.options import Changes, DataDir, Workers, parse_seeds
 from spinal.errors import SpinalError
 
@@ -35,7 +36,9 @@ def tune(
     protocol: Annotated[
         str,
         typer.Argument(
-            help="Name (`spinal protocols`), `NAME@SCALE`, or TOML file.", metavar="PROTOCOL"
+            help="Name (`spinal protocols`), `NAME@SCALE`, or TOML file.",
+            metavar="PROTOCOL",
+            autocompletion=complete_protocol,
         ),
     ],
     part: Annotated[
