@@ -6,10 +6,10 @@ READY  := .venv/.ready
 STUDIO ?= $(HOME)/.cache/spinal/label-studio/bin/label-studio
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-all check format rooms clean
+.PHONY: help demo test test-long test-all check format rooms docs release-check clean
 
 help:  ## List these targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
@@ -51,5 +51,13 @@ format: $(READY)  ## Format the code
 rooms: $(READY)  ## Draw docs/rooms.svg, the packages and their imports, from the code
 	$(BIN)/python docs/rooms.py
 
+docs: $(READY)  ## Build the site into docs/_build/html; any warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+release-check: $(READY)  ## Build wheel and sdist; test them in empty environments, with each extra and Python
+	$(BIN)/python tools/release_check.py
+
 clean:  ## Remove the virtual environment and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache docs/_build
