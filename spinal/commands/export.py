@@ -18,13 +18,14 @@ def export(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="`labels.csv` (any CSV file), `imagefolder`, `coco`, `label-studio`; or `model` "
-            "for the classifier itself, as safetensors, a small Python module, and ONNX.",
+            help="`labels.csv` or `labels.jsonl` (any such file), `label-studio`; for images, "
+            "`imagefolder`, `coco`; or `model` for the classifier itself, as safetensors, a small "
+            "Python module, and ONNX.",
         ),
     ] = "labels.csv",
     out: Annotated[Path | None, typer.Option(help="File or folder to write.")] = None,
     predictions: Annotated[
-        bool, typer.Option(help="Add what the model says about the images without a label.")
+        bool, typer.Option(help="Add what the model says about images or texts without a label.")
     ] = False,
 ) -> None:
     """Write the labels of a project, or its classifier, for use elsewhere.
@@ -44,10 +45,10 @@ def export(
         else:
             with progress_bar("Computing features") as on_progress:
                 written = write(opened, to, out, predictions=predictions, on_progress=on_progress)
-        disputed = opened.store.progress()["disputed"]
+        disputed, kind = opened.store.progress()["disputed"], opened.settings.kind
     finally:
         opened.close()
     for path in written:
         typer.echo(f"written: {path}")
     if disputed and to != "model":
-        typer.echo(f"left out: {disputed} images on which people disagree", err=True)
+        typer.echo(f"left out: {disputed} {kind} on which people disagree", err=True)

@@ -1,4 +1,4 @@
-"""``spinal label``: open a folder of images, show the page, learn behind it."""
+"""``spinal label``: open a folder of images or a table of texts, show the page, learn behind it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,34 @@ if TYPE_CHECKING:
 
 
 def label(
-    folder: Annotated[Path, typer.Argument(help="Folder of images, or project folder.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of images or of .txt files; table of texts (.csv, .tsv, .jsonl); or "
+            "project folder."
+        ),
+    ],
     classes: Annotated[
         str | None,
         typer.Option(help="Such as cat,dog,none. Needed once; later, to add more."),
     ] = None,
     project: Annotated[
         Path | None,
-        typer.Option(help="Where labels, features and models are kept. [default: FOLDER/.spinal]"),
+        typer.Option(
+            help="Where labels, features and models are kept. "
+            "[default: FOLDER/.spinal, or TABLE.spinal]"
+        ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="How many answers are planned.")] = None,
     features: Annotated[
         str | None,
-        typer.Option(help="What the model sees of an image. [default: efficientnet-lite0]"),
+        typer.Option(
+            help="What the model sees of an image or a text. "
+            "[default: efficientnet-lite0; for texts, tfidf-svd]"
+        ),
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of a table with the texts. [default: text]")
     ] = None,
     network: Annotated[
         str | None,
@@ -51,7 +66,8 @@ def label(
     simulate: Annotated[
         Path | None,
         typer.Option(
-            help="Let a simulated person answer, from a CSV table with columns path and label."
+            help="Let a simulated person answer, from a CSV table with columns path and label; "
+            "for texts, the column of texts in the place of path."
         ),
     ] = None,
     mistakes: Annotated[
@@ -59,21 +75,20 @@ def label(
     ] = 0.0,
     pace: Annotated[float, typer.Option(help="Seconds that person takes for an answer.")] = 1.0,
 ) -> None:
-    """Label the images of a folder on a page, while a model learns from the answers.
+    """Label images or texts on a page, while a model learns from the answers.
 
-    The model asks for the images that it can learn most from, and is fitted again in the
+    The model asks for what it can learn most from, and is fitted again in the
     background as answers come. Called again, it goes on where it was. Every answer is on disk
     before the page goes on.
     """
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
-    from spinal.data.images import SUFFIXES
     from spinal.label.store.finding import find_unreadable
     from spinal.label.store.project import find_home, open_project, repair_project
     from spinal.label.web.serving import Page
 
-    if features is not None:
+    if features not in (None, "tfidf-svd"):
         from spinal.encoders.table import check_name  # waits for torch
 
         check_name(features)
@@ -83,17 +98,17 @@ def label(
         console.print(str(repair_project(find_home(folder, project))), markup=False)
     opened = open_project(
         folder, project, classes=names, budget=budget, encoder=features, network=network,
-        seed=seed,
+        seed=seed, text_column=text_column,
     )  # fmt: skip
     try:
         with opened.locked():
             opened.check_labels()
             joined = opened.scan()
-            images = opened.store.progress()["images"]
-            if not images:
-                raise SpinalError(f"{opened.folder}: no images in it ({', '.join(SUFFIXES)})")
-            console.print(f"{images} images in {opened.folder} ({joined} new)", markup=False)
-            for name in find_unreadable(opened.folder):
+            n, kind = opened.store.progress()["images"], opened.settings.kind
+            if not n:
+                raise SpinalError(f"{opened.folder}: no {kind} in it")
+            console.print(f"{n} {kind} in {opened.folder} ({joined} new)", markup=False)
+            for name in find_unreadable(opened.folder) if kind == "images" else ():
                 console.print(f"left out: {name}", markup=False)
             _introduce(opened, console)
             with Page(opened, host, port) as page:
@@ -120,7 +135,9 @@ def _introduce(project: Project, console: Console) -> None:
 def _simulate(page: Page, table: Path, mistakes: float, pace: float, console: Console) -> None:
     from spinal.label.web.simulate import Person, read_answers
 
-    person = Person(read_answers(table), page.project.settings.classes, mistakes=mistakes)
-    budget = page.project.settings.budget
+    settings = page.project.settings
+    column = settings.text_column if settings.kind == "texts" else None
+    person = Person(read_answers(table, column), settings.classes, mistakes=mistakes)
+    budget = settings.budget
     result = person.label(page.link, budget, pace=pace, on_answer=None)
     console.print(result.summary())

@@ -28,7 +28,8 @@ Changes = Annotated[
 ]
 ResultsFolder = Annotated[Path, typer.Option(help="Folder for results and report.")]
 ProjectFolder = Annotated[
-    Path, typer.Argument(help="Folder of images, or project folder.", metavar="PROJECT")
+    Path,
+    typer.Argument(help="Folder or table that was labelled, or project folder.", metavar="PROJECT"),
 ]
 
 

@@ -1,10 +1,10 @@
-"""``spinal predict``: the newest model of a project, on more images."""
+"""``spinal predict``: the newest model of a project, on more images or texts."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,39 +12,56 @@ from spinal.commands.fit import update_model
 from spinal.commands.options import ProjectFolder
 from spinal.commands.output import progress_bar
 
+if TYPE_CHECKING:
+    from spinal.data import Skipped
+
 
 def predict(
     project: ProjectFolder,
-    images: Annotated[list[Path], typer.Argument(help="Files, or folders of them.")],
+    items: Annotated[
+        list[Path],
+        typer.Argument(help="Files, or folders of them; of texts, tables and .txt files."),
+    ],
     out: Annotated[
         Path | None, typer.Option(help="CSV file to write; without, to standard output.")
     ] = None,
+    text_column: Annotated[
+        str | None,
+        typer.Option(help="Column of tables with the texts. [default: that of the project]"),
+    ] = None,
 ) -> None:
-    """Predict more images with the model of a project; the result is a CSV table.
+    """Predict more images or texts with the model of a project; the result is a CSV table.
 
     The model is fitted first if there are new labels.
 
-    For each image: the most probable class and its probability (confidence), the entropy of all
-    of them (uncertainty), how usual the image is (log_density), and each class's probability.
+    For each image or text: the most probable class and its probability (confidence), the entropy of
+    all of them (uncertainty), how usual it is (log_density), and each class's probability.
     """
     from spinal.label.exports.csv_table import write_table
     from spinal.label.exports.predictions import images_in
     from spinal.label.exports.predictions import predict as run
+    from spinal.label.exports.text_predictions import predict_texts, texts_in
     from spinal.label.store.project import open_project
 
     opened = open_project(project)
+    skipped: list[Skipped] = []
     try:
         update_model(opened)
         with progress_bar("Computing features") as on_progress:
-            predictions = run(opened, images_in(images), on_progress)
+            if opened.texts is not None:
+                texts = texts_in(items, text_column or opened.settings.text_column)
+                table = predict_texts(opened, texts, on_progress)
+            else:
+                predictions = run(opened, images_in(items), on_progress)
+                table = predictions.table([str(path) for path in predictions.paths])
+                skipped = predictions.skipped
     finally:
         opened.close()
-    table = predictions.table([str(path) for path in predictions.paths])
     if out is None:
         table.to_csv(sys.stdout, index=False, float_format="%.6g")
     else:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_table(table, out)
         typer.echo(f"written: {out}")
-    for skipped in predictions.skipped:
-        typer.echo(f"skipped: {skipped.path}: {skipped.reason}", err=True)
+    for file in skipped:
+        typer.echo(f"skipped: {file.path}: {file.reason}", err=True)

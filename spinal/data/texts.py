@@ -43,3 +43,12 @@ class TfidfSVD:
         if hasattr(texts, "columns"):
             raise DataError("a table, but the pool holds texts: give its column of texts")
         return self._svd.transform(self._words.transform(texts)).astype(np.float32)
+
+    def arrays(self) -> tuple[list[str], NDArray[np.float32], NDArray[np.float32]]:
+        """The V words, their inverse document frequencies ``[V]``, and components ``[V, D]``."""
+        components = np.ascontiguousarray(self._svd.components_.T, np.float32)
+        return (
+            self._words.get_feature_names_out().tolist(),
+            self._words.idf_.astype(np.float32),
+            components,
+        )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinal.encoders.encoder import EncoderError
 from spinal.encoders.naming import EncoderName
-from spinal.errors import DataError
+from spinal.encoders.tfidf import read_text
 
 #: Tokens of a text that are read, unless the name gives another number (``sentences:FOLDER@256``).
 TOKENS = 128
@@ -62,10 +62,7 @@ class SentenceEncoder:
 
     def prepare(self, item: str | bytes) -> str:
         """The text."""
-        try:
-            return item.decode() if isinstance(item, bytes) else item
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8 text") from error
+        return read_text(item)
 
     def embed(self, prepared: Sequence[str]) -> NDArray[np.float32]:
         """The vectors ``[N, D]`` of N texts."""

@@ -15,16 +15,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spinal.data import Points, as_points, iter_batches
+from spinal.data import Points
 from spinal.encoders import ImageEncoder, build_trunk, load_encoder
 from spinal.encoders.images import require_images
 from spinal.encoders.table import is_own_code
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label.exports import standalone
-from spinal.label.exports.onnx_file import ExportError, check_equal, write_onnx
-from spinal.networks import Network, compute_features
-from spinal.posteriors import SPN, View
+from spinal.label.exports.modules import dense_module, predict_by_module, predict_by_posterior
+from spinal.label.exports.onnx_file import check_equal, write_onnx
+from spinal.networks import Network
+from spinal.posteriors import SPN
 
 FILE = "classifier.safetensors"
 #: Beside it: the weights of an encoder that was trained, too.
@@ -63,23 +64,7 @@ class ImageClassifier:
             ExportError: if the network has other layers, the encoder gives another number of
                 features, or the classifier would not say the same.
         """
-        last = network.last_layer()
-        if not last.is_only:
-            raise ExportError("only a network of one dense layer, on features, can be exported")
-        width, n_classes = last.weight.size(1), network.config["n_classes"]
-        if (width, n_classes) != (encoder.width, len(classes)):
-            raise ExportError(
-                f"a model of {n_classes} classes on {width} features, but "
-                f"{encoder.name} has {encoder.width}, and there are {len(classes)} classes"
-            )
-        mean, std = network.preprocess.mean.expand(width), network.preprocess.std.expand(width)
-        classifier = cls._join(encoder, network, posterior, classes)
-        noise = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
-        features = (mean.cpu() + std.cpu() * noise).numpy()
-        check_equal(
-            classifier.predict(features), _predict(network, posterior, features), "the model"
-        )
-        return classifier
+        return cls(encoder, dense_module(network, posterior, classes, encoder, _described(encoder)))
 
     @classmethod
     def from_whole_network(
@@ -106,18 +91,13 @@ class ImageClassifier:
         else:
             name = f"{like.name.partition('=')[0]}={TRUNK}"
             encoder = ImageEncoder(name, trunk, size, resample=like.resample, source=like.source)
-        classifier = cls._join(encoder, network, posterior, classes)
+        tensors = posterior.to_plain_arrays(network)
+        module = standalone.Classifier(tensors, classes, _described(encoder))
+        classifier = cls(encoder, module)
         images = np.random.default_rng(0).integers(0, 256, (8, size, size, 3), np.uint8)
         said = classifier.predict(encoder.embed(images))
-        check_equal(said, _predict(network, posterior, images), "the model")
+        check_equal(said, predict_by_posterior(network, posterior, images), "the model")
         return classifier
-
-    @classmethod
-    def _join(
-        cls, encoder: ImageEncoder, network: Network, posterior: SPN, classes: Sequence[str]
-    ) -> ImageClassifier:
-        tensors = posterior.to_plain_arrays(network)
-        return cls(encoder, standalone.Classifier(tensors, classes, _described(encoder)))
 
     @property
     def has_own_trunk(self) -> bool:
@@ -128,15 +108,7 @@ class ImageClassifier:
         self, features: Points | NDArray
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
-        points = as_points(features)
-        probabilities = [np.empty((0, len(self.classes)), np.float32)]
-        densities = [np.empty(0, np.float32)]
-        with torch.inference_mode():
-            for batch in iter_batches(points, np.arange(len(points)), 128):
-                probs, density = self.module(torch.from_numpy(batch))
-                probabilities.append(probs.numpy())
-                densities.append(density.numpy())
-        return np.concatenate(probabilities), np.concatenate(densities)
+        return predict_by_module(self.module, features)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: there whole, or not at all.
@@ -216,13 +188,6 @@ class _FromPixels(nn.Module):
 
     def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
         return self.classifier(self.trunk(pixels))
-
-
-def _predict(network: Network, posterior: SPN, points: NDArray) -> tuple[NDArray, NDArray]:
-    """Class probabilities ``[N, C]`` and log-densities ``[N]`` by the posterior itself."""
-    indices, features = np.arange(len(points)), compute_features(network, points)
-    view = View(network, as_points(points), indices, features)
-    return posterior.predict(view).exp().numpy(), posterior.log_density(view).numpy()
 
 
 def _described(encoder: ImageEncoder) -> dict[str, object]:

@@ -14,16 +14,21 @@ if TYPE_CHECKING:
 
 def write(labels: Labels, path: Path) -> list[Path]:
     """One table: the labels, then the images that have only a prediction."""
+    write_table(joined(labels), path)
+    return [path]
+
+
+def joined(labels: Labels) -> pd.DataFrame:
+    """Labels and predictions in one table."""
     import pandas as pd  # slow to import: the table of formats does not wait for it
 
     table = labels.given
     if labels.predicted is not None:
         table = pd.concat([table, labels.predicted]).reindex(
-            columns=[*table.columns, *labels.predicted.columns.drop("path")]
+            columns=[*table.columns, *labels.predicted.columns.drop(list(labels.keys))]
         )
         table["round"] = table["round"].astype("Int64")
-    write_table(table, path)
-    return [path]
+    return table
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

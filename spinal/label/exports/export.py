@@ -11,10 +11,11 @@ from spinal.errors import SpinalError, suggestion
 from spinal.files import write_text
 from spinal.label.exports import standalone
 from spinal.label.exports.classifier import FILE, TRUNK
-from spinal.label.exports.fitted import load_classifier
+from spinal.label.exports.fitted import load_classifier, load_text_classifier
 from spinal.label.exports.labels import Labels
 from spinal.label.exports.predictions import Progress, predict_rest
 from spinal.label.exports.table import FORMATS
+from spinal.label.exports.text_predictions import predict_other_texts, with_texts
 from spinal.label.store.project import Project
 
 
@@ -30,7 +31,7 @@ def export(
 
     Args:
         project: whose.
-        to: the name of a CSV file, or one of `FORMATS`.
+        to: the name of a CSV or JSONL file, or one of `FORMATS`.
         out: the file or folder to write; by default, the format's own name, here.
         predictions: add what the model says about images that have no label.
         on_progress: called with the number of images that have features, and of all.
@@ -38,16 +39,24 @@ def export(
     Returns:
         What was written.
     """
-    name = "csv" if to.endswith(".csv") else to
+    suffix = Path(to).suffix[1:]
+    name = suffix if suffix in ("csv", "jsonl") else to
     if name not in FORMATS:
         known = ["labels.csv", *(other for other in FORMATS if other != "csv"), "model"]
         raise SpinalError(f"no format {to!r}: {suggestion(to, known)}")
-    target = out or Path(to if to.endswith(".csv") else FORMATS[name].default)
+    texts = project.texts
+    if texts is not None and not FORMATS[name].for_texts:
+        raise SpinalError(f"{to} is for images: texts go to labels.csv, jsonl or label-studio")
+    target = out or Path(to if suffix == name else FORMATS[name].default)
     labels = labels_of(project)
     if predictions:
-        labels = replace(labels, predicted=predict_rest(project, on_progress))
+        predict = predict_rest if texts is None else predict_other_texts
+        labels = replace(labels, predicted=predict(project, on_progress))
     elif not len(labels.given):
         raise SpinalError(f"{project.home}: no labels yet (spinal label {project.folder})")
+    if texts is not None:
+        texts.refresh()
+        labels = with_texts(labels, texts)
     target.parent.mkdir(parents=True, exist_ok=True)
     return FORMATS[name].write(labels, target)
 
@@ -58,6 +67,8 @@ def export_model(project: Project, folder: Path) -> list[Path]:
     Raises:
         ExportError: if the packages for ONNX are missing; the rest is written before.
     """
+    if project.texts is not None:
+        return load_text_classifier(project).save(folder)
     classifier = load_classifier(project)
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in (FILE, "standalone.py", "classifier.onnx")]

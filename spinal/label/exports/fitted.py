@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.images import require_images
 from spinal.errors import FileFormatError, SpinalError
 from spinal.label.exports.classifier import ImageClassifier
+from spinal.label.exports.text_classifier import TextClassifier
+from spinal.label.learning.features import project_encoder
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project
 from spinal.learner import storage
 from spinal.networks import NetworkError
 from spinal.posteriors import SPN
 
+_Classifier = TypeVar("_Classifier")
+
 
 def load_classifier(project: Project) -> ImageClassifier:
+    """The newest classifier of a project of images.
+
+    Raises:
+        SpinalError: if there is none yet.
+    """
+    return _load(project, _to_classifier)
+
+
+def load_text_classifier(project: Project) -> TextClassifier:
+    """The newest classifier of a project of texts.
+
+    Raises:
+        SpinalError: if there is none yet.
+    """
+
+    def join(project: Project, posterior: SPN, classes: Sequence[str]) -> TextClassifier:
+        network = storage.load_network(project.model_folder)
+        return TextClassifier.join(network, posterior, classes, project_encoder(project))
+
+    return _load(project, join)
+
+
+def _load(
+    project: Project, join: Callable[[Project, SPN, Sequence[str]], _Classifier]
+) -> _Classifier:
     """The newest classifier of a project.
 
     Raises:
@@ -24,7 +54,8 @@ def load_classifier(project: Project) -> ImageClassifier:
     if not storage.is_fitted(project.model_folder):
         raise SpinalError(
             f"{project.home}: holds no model yet: one is made once "
-            f"{project.settings.first_answers} images are labelled (spinal label {project.folder})"
+            f"{project.settings.first_answers} {project.settings.kind} are labelled "
+            f"(spinal label {project.folder})"
         )
     posterior = storage.load_posterior(project.model_folder)
     assert isinstance(posterior, SPN)
@@ -33,7 +64,7 @@ def load_classifier(project: Project) -> ImageClassifier:
     # Classes that were added since the last fit come last.
     classes = project.settings.classes[: circuit.n_classes]
     try:
-        return _to_classifier(project, posterior, classes)
+        return join(project, posterior, classes)
     except (FileFormatError, NetworkError) as error:
         raise SpinalError(
             f"{project.home}: its model is not {project.settings.describe_model()} ({error}); "

@@ -12,41 +12,44 @@ from xml.sax.saxutils import quoteattr
 from spinal.files import write_text
 from spinal.label.exports.labels import Labels, write_json
 
-#: Names of the control and of the image in Label Studio's configuration.
-CONTROL, SHOWN = "label", "image"
+#: Names of the control, and of the image or the text, in Label Studio's configuration.
+CONTROL, SHOWN, TEXT = "label", "image", "text"
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
     """Tasks for Label Studio's import, and the labelling configuration that goes with them.
 
     Images are named as it serves local files: LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT has to be
-    their folder.
+    their folder. Texts are in the tasks themselves.
     """
+    shown = TEXT if TEXT in labels.keys else SHOWN
     tasks = [
         {
-            "data": _task_data(str(row.path)),
-            "annotations": [{"result": choice(str(row.label)), "lead_time": 0}],
+            "data": _task_data(row, labels.keys),
+            "annotations": [{"result": choice(row["label"], shown=shown), "lead_time": 0}],
         }
-        for row in labels.given.itertuples()
+        for row in labels.given.to_dict("records")
     ]
     if labels.predicted is not None:
         for row in labels.predicted.to_dict("records"):
-            data = _task_data(row["path"])
+            data = _task_data(row, labels.keys)
             data |= {"uncertainty": row["uncertainty"], "confidence": row["confidence"]}
             prediction = {
                 "model_version": "spinal",
-                "result": choice(row["predicted"]),
+                "result": choice(row["predicted"], shown=shown),
                 "score": certainty(row["uncertainty"], len(labels.classes)),
             }
             tasks.append({"data": data, "predictions": [prediction]})
     configuration = path.with_suffix(".xml")
-    write_text(configuration, labelling_configuration(labels.classes))
+    write_text(configuration, labelling_configuration(labels.classes, shown))
     write_json(path, tasks)
     return [path, configuration]
 
 
-def _task_data(path: str) -> dict[str, Any]:
-    return {SHOWN: f"/data/local-files/?d={quote(path)}", "path": path}
+def _task_data(row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    if TEXT in keys:
+        return {key: row[key] for key in keys}
+    return {SHOWN: f"/data/local-files/?d={quote(row['path'])}", "path": row["path"]}
 
 
 def choice(label: str, control: str = CONTROL, shown: str = SHOWN) -> list[dict[str, Any]]:
@@ -60,11 +63,11 @@ def certainty(uncertainty: float, n_classes: int) -> float:
     return min(max(1 - uncertainty / math.log(n_classes), 0.0), 1.0)
 
 
-def labelling_configuration(classes: Sequence[str]) -> str:
-    """Label Studio's configuration: an image, and a choice of one class."""
+def labelling_configuration(classes: Sequence[str], shown: str = SHOWN) -> str:
+    """Label Studio's configuration: an image or a text, and a choice of one class."""
     choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in classes)
     return (
-        f'<View>\n  <Image name="{SHOWN}" value="${SHOWN}"/>\n'
-        f'  <Choices name="{CONTROL}" toName="{SHOWN}" choice="single">\n{choices}'
+        f'<View>\n  <{shown.title()} name="{shown}" value="${shown}"/>\n'
+        f'  <Choices name="{CONTROL}" toName="{shown}" choice="single">\n{choices}'
         "  </Choices>\n</View>\n"
     )

@@ -15,21 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of the images of a folder.
+    """What is known of images or texts.
 
     Attributes:
-        folder: where the images are.
+        folder: where the images are; of texts, the folder or the table.
         classes: names of the classes.
         given: by people, a row for each image: ``path`` (in the folder), ``label``, ``person``,
             ``at``, ``round``, ``reason``, ``audit``.
         predicted: by the model, for other images: ``path``, ``predicted``, ``confidence``,
             ``uncertainty``, ``log_density``, and a probability for each class.
+        keys: the columns that stand in the place of ``path`` in both: of texts, ``text`` and before
+            it ``row`` (from 1, in a table) or ``path``.
     """
 
     folder: Path
     classes: tuple[str, ...]
     given: pd.DataFrame
     predicted: pd.DataFrame | None = None
+    keys: tuple[str, ...] = ("path",)
 
 
 def write_json(path: Path, content: Any) -> None:

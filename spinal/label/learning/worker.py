@@ -1,9 +1,9 @@
 """The worker process: finds files, computes features, fits models, chooses questions.
 
 ``python -m spinal.label.learning.worker HOME`` works in short steps, the most urgent first: a fit
-when there are enough new answers, the first questions, an audit of the last fit, features of a few
-more images, a check of the labels. Results are written atomically to the files of the project.
-There is no other state, so the process can be killed at any moment.
+when there are enough new answers, the first questions, marked words of texts, an audit of the last
+fit, features of a few more images, a check of the labels. Results are written atomically to the
+files of the project. There is no other state, so the process can be killed at any moment.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ import torch
 from numpy.typing import NDArray
 
 from spinal.data import UNLABELLED
-from spinal.encoders import FeatureCache, RawImages, load_encoder
+from spinal.encoders import FeatureCache, RawImages
 from spinal.encoders.images import require_images
 from spinal.encoders.vectors import StoredVectors
 from spinal.errors import FileFormatError, SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.features import TextCache, feature_cache, project_encoder
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
 from spinal.label.learning.likeness import Likeness
+from spinal.label.learning.marks import Marks
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.database import StoreError
 from spinal.label.store.networks import parse_network
@@ -65,11 +67,10 @@ class Worker:
     def __init__(self, project: Project, say: Say) -> None:
         self.project, self.store, self.say = project, project.store, say
         self.settings = project.settings
-        self._root = project.folder.resolve()
-        self.encoder = load_encoder(self.settings.encoder)
-        self.cache = FeatureCache(
-            project.features_folder, guard(self.encoder, project.previews.decoders), threads=1
-        )
+        # Texts are known by their name alone.
+        self._root = project.folder.resolve() if project.texts is None else Path()
+        self.encoder = project_encoder(project)
+        self.cache = feature_cache(project, self.encoder)
         name, whole, size = parse_network(self.settings.network)
         self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
         if self._fine_tuned is not None:
@@ -82,6 +83,7 @@ class Worker:
                 project.features_folder, guard(self._raw, project.previews.decoders),
                 dtype=np.uint8, threads=1,
             )  # fmt: skip
+        self._marks = None if project.texts is None else Marks(project, self.encoder)
         self.woken = threading.Event()
         self._places: dict[int, int] = {}  # number of an image -> row of its features
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
@@ -103,6 +105,8 @@ class Worker:
             self._fit()
         elif self._first_questions_are_due():
             self._choose_first_questions()
+        elif self._marks is not None and self._marks.is_due:
+            self._marks.step()
         elif self._unaudited is not None:
             self._audit()
         elif self._missing:
@@ -294,6 +298,8 @@ class Worker:
         self._fitted, self._fitted_at = labels, change
         self._unaudited = (snapshot, number, result)
         self._note_likeness()
+        if self._marks is not None:
+            self._marks.begin([image for image, _ in result.queue], self._beliefs)
         note_learnt(self.project, labels)
         self.say({"state": "fitted"})
 
@@ -361,7 +367,9 @@ class Worker:
         self.store.questions.doubt(images[: max(left, 0)])
 
 
-def _places(cache: FeatureCache, root: Path, images: list[tuple[int, str]]) -> dict[int, int]:
+def _places(
+    cache: FeatureCache | TextCache, root: Path, images: list[tuple[int, str]]
+) -> dict[int, int]:
     """The rows in a cache of those images that it holds, by number of the image."""
     points, is_stored = cache.points([root / path for _, path in images])
     numbers = [number for (number, _), stored in zip(images, is_stored, strict=True) if stored]

@@ -1,4 +1,4 @@
-"""The image files below a folder."""
+"""The image files below a folder, and whether a project is one of images or of texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spinal.data.images import SUFFIXES
+from spinal.data.text_files import find_text_files, is_table
 from spinal.data.walking import walk_files
 
 #: Endings of images that Pillow does not read by itself.
@@ -38,3 +39,11 @@ def find_unreadable(folder: Path) -> list[str]:
         if len(those) > 10:
             lines.append(f"and {len(those) - 10} more: {reason}")
     return lines
+
+
+def find_kind(place: Path) -> str:
+    """What a project of a folder or table is of: ``texts`` if it has texts and no images."""
+    if is_table(place):
+        return "texts"
+    has_images = next(find_images(place), None) is not None
+    return "texts" if not has_images and next(find_text_files(place), None) else "images"

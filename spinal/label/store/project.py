@@ -1,4 +1,4 @@
-"""A project: a folder of images, and a folder with its labels, features and models."""
+"""A project: images or texts, and a folder with their labels, features and models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spinal.data.text_files import TABLES, is_table
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.files import write_text
 from spinal.label.store.database import StoreError
-from spinal.label.store.finding import find_images
+from spinal.label.store.finding import find_images, find_kind
 from spinal.label.store.locking import locked
 from spinal.label.store.networks import (
     WholeNetwork,
@@ -24,6 +25,7 @@ from spinal.label.store.pictures import inspect, locate
 from spinal.label.store.previews import Previews
 from spinal.label.store.repair import Repair, keep_copy, repair
 from spinal.label.store.store import Store
+from spinal.label.store.texts import Texts
 from spinal.settings import from_mapping, to_mapping
 
 FORMAT = "spinal.project/1"
@@ -31,6 +33,8 @@ FORMAT = "spinal.project/1"
 HOME = ".spinal"
 #: Inside the project: the labels, and dated copies of them.
 LABELS, COPIES = "labels.sqlite", "copies"
+#: The encoder of each kind of project, unless another is chosen.
+ENCODERS = {"images": "efficientnet-lite0", "texts": "tfidf-svd"}
 #: Keys of the file whose setting has another name.
 _FIELDS = {"features": "encoder"}
 
@@ -41,8 +45,11 @@ class ProjectSettings:
 
     Attributes:
         classes: names of the classes, in the order of the keys.
+        kind: what is labelled: ``images`` or ``texts``.
+        text_column: the column of a table of texts.
         encoder: name of the encoder that computes the features; see `spinal.encoders`. If a whole
-            network is trained, first questions and likely mistakes still use these features.
+            network is trained, first questions and likely mistakes still use these features. Empty:
+            the default of the kind, ``efficientnet-lite0`` or ``tfidf-svd``.
         network: the network that is trained; see `spinal.label.store.networks`.
         budget: number of planned answers; None for no plan.
         audit: share of the answers that are drawn by chance, to estimate the accuracy.
@@ -56,7 +63,9 @@ class ProjectSettings:
     """
 
     classes: tuple[str, ...]
-    encoder: str = "efficientnet-lite0"
+    kind: str = "images"
+    text_column: str = "text"
+    encoder: str = ""
     network: str = "dense"
     budget: int | None = None
     audit: float = 0.05
@@ -79,7 +88,12 @@ class ProjectSettings:
             raise SpinalError(f"a share of {self.audit} for the audit: give one from 0 to 0.9")
         if self.batch < 1 or (self.budget is not None and self.budget < 1):
             raise SpinalError("batch and budget must be 1 or more")
-        parse_network(self.network)
+        if self.kind not in ENCODERS:
+            raise SpinalError(f"no kind {self.kind!r}: there are {', '.join(ENCODERS)}")
+        if not self.encoder:
+            object.__setattr__(self, "encoder", ENCODERS[self.kind])
+        if parse_network(self.network)[1] is not None and self.kind == "texts":
+            raise SpinalError(f"network {self.network!r} is for images; texts take `dense`")
 
     @property
     def first_answers(self) -> int:
@@ -101,25 +115,41 @@ class ProjectSettings:
 
 
 class Project:
-    """Images, settings, labels, features and models. Open one with `open_project`.
+    """Images or texts, settings, labels, features and models. Open one with `open_project`.
+
+    What is said of images here holds for texts as well.
 
     Attributes:
         home: the project folder.
-        folder: where the images are.
+        folder: where the images are; of texts, the folder or the table.
         settings: the settings of the project.
         store: the labels.
         previews: small copies of the images.
+        texts: the texts; None for images.
     """
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self.settings = home, folder, settings
         self.store = Store(home / LABELS, audit=settings.audit, seed=settings.seed)
         self.previews = Previews(home / "previews")
+        self.texts: Texts | None = None
+        if settings.kind == "texts":
+            self.texts = Texts(home / "texts.sqlite", folder, settings.text_column)
 
     @property
     def features_folder(self) -> Path:
         """The folder of the features."""
         return self.home / "features"
+
+    @property
+    def words_file(self) -> Path:
+        """What TF-IDF has learnt of the texts; see `spinal.encoders.tfidf`."""
+        return self.home / "words.safetensors"
+
+    @property
+    def marks_file(self) -> Path:
+        """Words that speak for the guesses; see `spinal.label.learning.marks`."""
+        return self.home / "marks.json"
 
     @property
     def model_folder(self) -> Path:
@@ -174,7 +204,7 @@ class Project:
         Returns:
             Number of files added: new ones, and those that can be shown now.
         """
-        names = list(find_images(self.folder))
+        names = list(find_images(self.folder)) if self.texts is None else self.texts.refresh()
         old = self.store.paths()
         new = [name for name in names if name not in old]
         for start in range(0, len(new), 5000):
@@ -187,13 +217,16 @@ class Project:
 
     def check(self, names: list[str]) -> None:
         """Record which of these images can be shown and which cannot."""
-        self.store.set_problems(
-            [(name, self.previews.problem(self.folder, name)) for name in names]
-        )
+        self.store.set_problems([(name, self._problem(name)) for name in names])
+
+    def _problem(self, name: str) -> str | None:
+        if self.texts is not None:
+            return self.texts.problem(name)
+        return self.previews.problem(self.folder, name)
 
     def refuse(self, name: str, reason: str) -> None:
         """Record that an image cannot be decoded; it is not tried again until the file changes."""
-        with suppress(DataError):  # gone by now
+        with suppress(DataError):  # gone by now, or a text
             self.previews.refuse(inspect(self.folder, name), reason)
         self.store.set_problems([(name, reason)])
 
@@ -201,6 +234,8 @@ class Project:
         """Close the files, and end the processes that decode images."""
         self.store.close()
         self.previews.close()
+        if self.texts is not None:
+            self.texts.close()
 
 
 def repair_project(home: Path) -> Repair:
@@ -226,29 +261,33 @@ def open_project(
     encoder: str | None = None,
     network: str | None = None,
     seed: int | None = None,
+    text_column: str | None = None,
 ) -> Project:
-    """Open the project of a folder of images, or create one if classes are given.
+    """Open the project of a folder or a table, or create one if classes are given.
 
     Args:
-        place: the folder of images, or an existing project folder.
-        home: the project folder; by default ``.spinal`` in the folder of images.
+        place: a folder of images or of ``.txt`` files, a table of texts, or an existing project
+            folder.
+        home: the project folder; by default ``.spinal`` in the folder, or ``NAME.spinal`` beside
+            the table.
         classes: names of the classes. In an existing project, classes can be added, not removed.
         budget: number of planned answers; None leaves it unchanged.
         encoder: see `ProjectSettings`; None leaves it unchanged.
         network: see `ProjectSettings`; None leaves it unchanged.
         seed: of all randomness; it cannot be changed later.
+        text_column: the column of a table of texts; None leaves it unchanged.
 
     Raises:
         SpinalError: if there is no project and no classes are given, or an argument contradicts it.
     """
     place = Path(place).expanduser()
-    if not place.is_dir():
-        raise DataError(f"{place}: no such folder")
+    if not place.is_dir() and not (is_table(place) and place.is_file()):
+        raise DataError(f"{place}: no such folder or table ({', '.join(TABLES)})")
     home = find_home(place, home)
     file = home / "project.json"
     arguments = {
         "classes": classes, "budget": budget, "encoder": encoder, "network": network,
-        "seed": seed,
+        "seed": seed, "text_column": text_column,
     }  # fmt: skip
     changes: dict[str, Any] = {
         name: value for name, value in arguments.items() if value is not None
@@ -264,17 +303,20 @@ def open_project(
             f"{place}: holds no project yet; to begin one: spinal label {place} --classes cat,dog"
         )
     else:
-        folder, settings = place.absolute(), ProjectSettings(**changes)
+        folder = place.absolute()
+        settings = ProjectSettings(kind=find_kind(folder), **changes)
     if settings != old:
         _write(file, folder, settings)
     return Project(home, folder, settings)
 
 
 def find_home(place: str | Path, home: str | Path | None = None) -> Path:
-    """The project folder of a folder of images, or of itself; see `open_project`."""
+    """The project folder of a folder or a table, or of itself; see `open_project`."""
     if home is None:
         place = Path(place).expanduser()
         home = place if (place / "project.json").is_file() else place / HOME
+        if is_table(place):
+            home = place.with_name(place.name + HOME)
     return Path(home).expanduser().absolute()
 
 
@@ -304,13 +346,14 @@ def _read(file: Path) -> tuple[Path, ProjectSettings]:
         values = {_FIELDS.get(key, key): value for key, value in values.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{file}: damaged, or not a project ({error})") from error
-    if not folder.is_dir():
-        raise DataError(f"{file}: its images should be in {folder}, which is not there")
+    if not folder.exists():
+        raise DataError(f"{file}: its images or texts should be in {folder}, which is not there")
     return folder, from_mapping(ProjectSettings, values, str(file))
 
 
 def _write(file: Path, folder: Path, settings: ProjectSettings) -> None:
-    inside = file.parent.resolve().is_relative_to(folder.resolve())
+    top = folder.parent if is_table(folder) else folder
+    inside = file.parent.resolve().is_relative_to(top.resolve())
     where = os.path.relpath(folder.resolve(), file.parent.resolve()) if inside else str(folder)
     keys = {field: key for key, field in _FIELDS.items()}
     values = {keys.get(field, field): value for field, value in to_mapping(settings).items()}

@@ -1,4 +1,4 @@
-"""The HTTP interface: questions, answers and images. It never waits for the model."""
+"""The HTTP interface: questions, answers, images and texts. It never waits for the model."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from spinal.label.web.requests import (
     read_text,
 )
 from spinal.label.web.security import Guard, RefusedError, Rules
+from spinal.label.web.texts import TextViews
 from spinal.label.web.views import Views
 
 #: Images that are decoded at a time; further ones wait.
@@ -65,7 +66,7 @@ class Server:
     ) -> None:
         self.project, self.store, self.rules = project, project.store, rules
         self.supervisor = supervisor
-        self.views = Views(project)
+        self.views, self.texts = Views(project), TextViews(project)
         self.browser = Browser(self.views)
         self._decoding = CapacityLimiter(DECODED)
         self._page = {
@@ -78,6 +79,7 @@ class Server:
                 Route("/static/{name}", self.static),
                 Route("/image/{number:int}", self.image),
                 Route("/thumb/{number:int}", self.thumb),
+                Route("/text/{number:int}", self.text),
                 Route("/api/state", self.state),
                 Route("/api/guesses", self.guesses),
                 Route("/api/outliers", self.outliers),
@@ -122,6 +124,10 @@ class Server:
     async def thumb(self, request: Request) -> Response:
         """A small copy of an image."""
         return await self._show(request, THUMBNAIL, lambda _: False)
+
+    def text(self, request: Request) -> Response:
+        """A text, with the words that speak for the model's guess."""
+        return JSONResponse(self.texts.show(request.path_params["number"]))
 
     async def _show(
         self, request: Request, side: int, is_sent_itself: Callable[[Picture], bool]
@@ -229,6 +235,7 @@ class Server:
         return JSONResponse(
             {
                 "name": self.project.folder.name,
+                "kind": settings.kind,
                 "classes": [
                     {"name": name, "keys": keys[i]} for i, name in enumerate(settings.classes)
                 ],

@@ -14,14 +14,24 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pandas as pd
 
+from spinal.data.text_files import read_column
 from spinal.errors import DataError, SpinalError
+from spinal.label.store.texts import clean, text_name
 
 #: Questions that the page holds, so that the next images are fetched ahead.
 AHEAD = 4
 
 
-def read_answers(table: Path) -> dict[str, str]:
-    """The class of each image, from a CSV table with the columns ``path`` and ``label``."""
+def read_answers(table: Path, text_column: str | None = None) -> dict[str, str]:
+    """The class of each image, from a CSV table with the columns ``path`` and ``label``.
+
+    Args:
+        table: the file.
+        text_column: of texts, the column with them, in the place of ``path``.
+    """
+    if text_column is not None:
+        texts, labels = read_column(table, text_column), read_column(table, "label")
+        return dict(zip([text_name(clean(text)) for text in texts], labels, strict=True))
     try:
         rows = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except (OSError, ValueError) as error:
@@ -121,10 +131,11 @@ class Person:
         server, session = Connection(link), Session()
         who = {"client": self.name, "person": self.name, "n": AHEAD}
         fetched: dict[int, bool] = {}
+        place = "text" if server.get("/api/state")["kind"] == "texts" else "image"
 
         def look(image: int) -> bool:
             if image not in fetched:
-                fetched[image] = bool(server.get_bytes(f"/image/{image}"))
+                fetched[image] = bool(server.get_bytes(f"/{place}/{image}"))
             return fetched[image]
 
         def working() -> str:

@@ -5,7 +5,7 @@ import * as browse from "./browse.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
 import * as viewer from "./viewer.js";
-import { $, count, el, percent } from "./dom.js";
+import { $, about, count, el, percent, setKind } from "./dom.js";
 
 // Name, text, module and element of each view. A module has open(name, state, wanted) and
 // key(event), which says whether it took a key; some have update(state), for new states.
@@ -20,6 +20,7 @@ let crashed = false;
 async function begin() {
   history.replaceState(null, "", location.pathname + location.hash); // no token in the address bar
   state = await fetchState();
+  setKind(state.kind);
   if (!api.person.get() && state.person) api.person.set(state.person);
   if (!api.person.get()) await askName();
   await api.sendLeftOvers();
@@ -76,7 +77,7 @@ function drawStatus() {
   const said = {
     starting: "Starting", fitting: worker.total ? `Learning: ${percent(worker.done / worker.total)}` : "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
     auditing: "Estimating accuracy", checking: "Checking labels", off: "No model", crashed: "The model failed",
-    features: `Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`,
+    features: about(`Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`),
   }[worker.state] ?? worker.state;
   const busy = ["starting", "fitting", "features", "auditing", "checking"].includes(worker.state);
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : worker.state === "off" ? "" : "good";
@@ -105,7 +106,7 @@ const closeButton = () => el("form", { method: "dialog" }, el("button", { class:
 
 function showHelp() {
   const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
-    [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], "go through tiles"],
+    [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], state.kind === "texts" ? "go through tiles; unfold and scroll a text" : "go through tiles"],
     [["Enter"], "confirm, keep, open"], [["space"], "in Browse: select"], [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>

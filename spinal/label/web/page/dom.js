@@ -38,3 +38,10 @@ export function toast(text, action) {
   node.hidden = false;
   fading = setTimeout(() => { node.hidden = true; }, action ? 8000 : 3500);
 }
+
+let noun = "image";
+/** What is labelled: "images" or "texts". */
+export const setKind = (kind) => { noun = kind.slice(0, -1); };
+/** A sentence about images, about texts where texts are labelled. */
+export const about = (sentence) =>
+  noun === "image" ? sentence : sentence.replaceAll("image", noun).replaceAll("Image", "Text");

@@ -2,10 +2,11 @@
 
 import * as api from "./api.js";
 import { drawCurve } from "./curve.js";
-import { $, bar, el, percent, toast } from "./dom.js";
+import { $, about, bar, el, percent, toast } from "./dom.js";
+import { fetchText, fullText, unfold } from "./text.js";
 
 const AHEAD = 4;
-const pictures = new Map(); // number of an image -> its decoded <img>
+const pictures = new Map(); // number of an image -> its decoded <img>, or the text
 let questions = [];
 let busy = false;
 let last = null; // token of the last answer before the page was opened
@@ -14,6 +15,8 @@ let state = null;
 export async function start(first) {
   state = first;
   last = first.last;
+  $("why-title").textContent = about("Why this image");
+  $("stage").classList.toggle("has-text", state.kind === "texts");
   drawChoices();
   $("skip").onclick = () => answer(null);
   $("undo").onclick = undo;
@@ -48,7 +51,15 @@ function take(reply) {
 }
 
 function picture(question) {
-  if (!pictures.has(question.image)) {
+  if (!pictures.has(question.image) && state.kind === "texts") {
+    const held = { title: "" };
+    held.ready = fetchText(question.image).then((reply) => {
+      held.node = fullText(reply, question.belief !== null);
+      held.title = reply.title;
+      return true;
+    }, () => false);
+    pictures.set(question.image, held);
+  } else if (!pictures.has(question.image)) {
     const node = el("img", { src: `/image/${question.image}`, alt: "Image to be labelled", draggable: "false" });
     pictures.set(question.image, { node, ready: node.decode().then(() => true, () => false) });
   }
@@ -58,15 +69,15 @@ function picture(question) {
 async function show() {
   const question = questions[0];
   if (!question) {
-    const nothing = state.progress.images ? "Every image has an answer." : "There are no images in this folder.";
+    const nothing = about(state.progress.images ? "Every image has an answer." : "There are no images in this folder.");
     $("stage").replaceChildren(el("p", { class: "stage-note" }, nothing));
     delete $("stage").dataset.image;
     $("file").textContent = "";
     drawSide();
     return;
   }
-  const { node, ready } = picture(question);
-  if (!(await ready)) {
+  const shown = picture(question);
+  if (!(await shown.ready)) {
     // The server has noted that it cannot be shown, and gives another one.
     pictures.delete(question.image);
     toast(`${question.path} cannot be shown`);
@@ -74,10 +85,11 @@ async function show() {
     return;
   }
   if (questions[0] !== question) return;
-  $("stage").replaceChildren(node);
+  $("stage").replaceChildren(shown.node);
+  $("stage").scrollTop = 0;
   $("stage").dataset.image = question.image;
-  $("stage").classList.toggle("small", node.naturalWidth < 200);
-  $("file").textContent = question.path;
+  $("stage").classList.toggle("small", shown.node.naturalWidth < 200);
+  $("file").textContent = shown.title ?? question.path;
   drawSide();
 }
 
@@ -126,12 +138,20 @@ function press(label) {
 export function key(event) {
   if (event.key === " ") answer(null);
   else if (event.key.toLowerCase() === "u") undo();
+  else if (state.kind === "texts" && ["ArrowDown", "ArrowUp"].includes(event.key)) scroll(event.key);
   else {
     const found = classOf(event.key, state);
     if (!found) return false;
     answer(found);
   }
   return true;
+}
+
+/** Show the rest of a long text, then go down and up in it. */
+function scroll(direction) {
+  if (direction === "ArrowDown" && unfold($("stage").querySelector(".text"))) return;
+  const down = direction === "ArrowDown" ? 1 : -1;
+  $("stage").scrollBy({ top: down * 0.7 * $("stage").clientHeight, behavior: "smooth" });
 }
 
 export const classOf = (key, { classes }) =>
@@ -164,12 +184,12 @@ function because({ reason, belief, round }) {
   const texts = {
     uncertain: ["Uncertain", top ? `One of those that the model is least sure of: ${top}.`
       : "One of those that an earlier model was least sure of."],
-    new: ["New", belief ? `Unlike what it has learnt from: of all images, ${rare} are less usual to it.`
+    new: ["New", belief ? about(`Unlike what it has learnt from: of all images, ${rare} are less usual to it.`)
       : "Unlike what an earlier model had learnt from."],
-    coverage: ["Coverage", "Typical of a group of images that has no label yet."],
+    coverage: ["Coverage", about("Typical of a group of images that has no label yet.")],
     audit: ["Audit", "Drawn at random, to estimate how good the model is."],
     second: ["Second opinion", "Somebody else has labelled it: one of ten is asked of two people."],
-    again: ["Once more", "The model doubts the label of this image: look again."],
+    again: ["Once more", about("The model doubts the label of this image: look again.")],
     random: ["By chance", "The model has nothing to ask yet."],
   };
   const [name, text] = texts[reason] ?? ["Again", "You took your answer back."];
@@ -182,7 +202,7 @@ const sorted = (belief) =>
 function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
   if (question?.reserved || ["again", "second"].includes(question?.reason)) return say("Hidden for this question, so that it does not lead you.");
-  if (!question?.belief) return say(state.rounds.length ? "It has not seen this image yet." : "No model yet: it starts with your first answers.");
+  if (!question?.belief) return say(state.rounds.length ? about("It has not seen this image yet.") : "No model yet: it starts with your first answers.");
   const list = sorted(question.belief);
   return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
     ...list.slice(0, 5).map(([name, p], i) => el("div", { class: "belief" },
@@ -196,7 +216,7 @@ function drawProgress() {
   const open = $("progress").querySelector("details")?.open ?? false;
   $("progress").replaceChildren(
     el("p", { class: "figure" }, el("strong", {}, labelled.toLocaleString("en")),
-      el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : "images"} · ${audited} in the audit`)),
+      el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : state.kind} · ${audited} in the audit`)),
     bar(labelled / Math.max(1, planned), "wide"),
     ...(state.budget && labelled >= state.budget
       ? [el("p", { class: "done" }, "The plan is fulfilled. Go on if you like, or export the labels.")] : []),

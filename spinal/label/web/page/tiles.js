@@ -2,7 +2,8 @@
 
 import * as api from "./api.js";
 import { classOf } from "./label.js";
-import { $, count, el, percent, toast } from "./dom.js";
+import { $, about, count, el, percent, toast } from "./dom.js";
+import { excerpt, fetchText } from "./text.js";
 
 const PAGE = 60;
 
@@ -46,7 +47,7 @@ export async function open(which, now) {
   state = now;
   label ??= state.classes[0].name;
   $("tiles-title").textContent = KINDS[kind].title;
-  $("tiles-intro").textContent = KINDS[kind].intro;
+  $("tiles-intro").textContent = about(KINDS[kind].intro);
   drawChips();
   await load(0);
 }
@@ -61,7 +62,7 @@ async function load(start) {
   items = start ? [...items, ...tiles] : tiles;
   shown = start + tiles.length;
   $("grid").replaceChildren(...items.map(tile));
-  $("grid").className = kind;
+  $("grid").className = state.kind === "texts" ? `${kind} has-text` : kind;
   $("more").hidden = !reply.more;
   $("more").onclick = () => load(shown);
   afterChange();
@@ -69,7 +70,7 @@ async function load(start) {
 
 function afterChange() {
   $("tiles-empty").hidden = items.length > 0;
-  $("tiles-empty").textContent = KINDS[kind].empty;
+  $("tiles-empty").textContent = about(KINDS[kind].empty);
   const bulk = KINDS[kind].bulk && items.length > 0;
   $("tiles-actions").replaceChildren(...(bulk ? [confirmButton()] : []));
 }
@@ -94,22 +95,34 @@ const watcher = new IntersectionObserver((entries) => {
 
 function look(item, inView) {
   item.inView = inView;
-  const image = nodeOf(item)?.querySelector("img");
-  if (item.seen || !inView || !image?.complete || !image.naturalWidth) return;
+  const shown = nodeOf(item)?.firstElementChild;
+  const isThere = shown?.matches("img") ? shown.complete && shown.naturalWidth : shown?.textContent;
+  if (item.seen || !inView || !isThere) return;
   item.seen = true;
   afterChange();
 }
 
 function tile(item) {
   const node = el("div", { class: "tile", tabindex: "0", "data-image": item.image, role: "group", "aria-label": item.path },
-    el("img", { src: `/thumb/${item.image}`, loading: "lazy", alt: "", draggable: "false" }),
+    preview(item),
     el("div", { class: "caption" }, ...KINDS[kind].caption(item)),
     el("div", { class: "tile-choices" }, ...choices(item)));
   node.title = item.path;
-  const image = node.querySelector("img");
-  image.onload = () => look(item, item.inView);
   watcher.observe(node);
-  if (KINDS[kind].bulk) image.onclick = () => toggle(item);
+  if (KINDS[kind].bulk) node.firstElementChild.onclick = () => toggle(item);
+  return node;
+}
+
+/** A small image, or the beginning of a text. */
+function preview(item) {
+  const loaded = () => look(item, item.inView);
+  if (state.kind !== "texts") return el("img", { src: `/thumb/${item.image}`, loading: "lazy", alt: "", draggable: "false", onload: loaded });
+  const node = el("div", { class: "tile-text", dir: "auto" });
+  fetchText(item.image).then((reply) => {
+    node.replaceChildren(...excerpt(reply));
+    node.parentElement.title = `${reply.title}\n\n${reply.text.slice(0, 2000)}`;
+    loaded();
+  }, (error) => api.complain(error.message));
   return node;
 }
 

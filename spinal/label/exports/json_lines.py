@@ -1,0 +1,32 @@
+"""One JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from spinal.files import write_text
+from spinal.label.exports.csv_table import joined
+from spinal.label.exports.labels import Labels
+
+
+def write(labels: Labels, path: Path) -> list[Path]:
+    """An object for each label, then for each image that has only a prediction; no empty values."""
+    records = joined(labels).astype(object).to_dict("records")
+    lines = [
+        json.dumps({key: _plain(value) for key, value in record.items() if not _is_missing(value)},
+                   ensure_ascii=False)
+        for record in records
+    ]  # fmt: skip
+    write_text(path, "".join(line + "\n" for line in lines))
+    return [path]
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value != value or str(value) == "<NA>"  # NaN differs from itself
+
+
+def _plain(value: object) -> object:
+    """A number as Python has it, with six digits."""
+    value = value.item() if hasattr(value, "item") else value
+    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -1,0 +1,127 @@
+"""The trained classifier of texts, with its encoder, for use elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from spinal.data import Points
+from spinal.encoders import Encoder, encode, words
+from spinal.encoders.tfidf import TfidfEncoder
+from spinal.files import replacing, write_tensors, write_text
+from spinal.label.exports import standalone
+from spinal.label.exports.classifier import FILE
+from spinal.label.exports.modules import dense_module, predict_by_module
+from spinal.label.exports.onnx_file import write_onnx
+from spinal.networks import Network
+from spinal.posteriors import SPN
+
+#: What the encoder consists of, beside `FILE`.
+WORDS = "words.safetensors"
+
+
+class TextClassifier:
+    """An encoder of texts, and the classifier of its features.
+
+    Args:
+        encoder: what computes the features.
+        module: what takes them further.
+    """
+
+    def __init__(self, encoder: Encoder, module: standalone.Classifier) -> None:
+        self.encoder, self.module = encoder, module
+
+    @classmethod
+    def join(
+        cls, network: Network, posterior: SPN, classes: Sequence[str], encoder: Encoder
+    ) -> TextClassifier:
+        """The classifier of a network on the features of an encoder; see `dense_module`."""
+        described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
+        return cls(encoder, dense_module(network, posterior, classes, encoder, described))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.module.classes
+
+    def predict(
+        self, features: Points | NDArray
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
+        return predict_by_module(self.module, features)
+
+    def predict_texts(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Class probabilities ``[N, C]`` and log-densities ``[N]`` for texts."""
+        return self.predict(encode(self.encoder, texts))
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write the classifier, the modules that read it, and ONNX.
+
+        With TF-IDF, the words and the module that encodes texts by them are written, too, and ONNX
+        takes counts of these words. Other encoders are only named, and ONNX takes their features.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ExportError: if the packages for ONNX are missing; the rest is written before.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        header = {"classes": list(self.classes), "backbone": self.module.backbone}
+        write_tensors(folder / FILE, self.module.tensors(), standalone.FORMAT, header)
+        modules = [standalone]
+        written = [folder / FILE]
+        if isinstance(self.encoder, TfidfEncoder):
+            modules.append(words)
+            written.append(folder / WORDS)
+            self.encoder.save(written[-1])
+        for module in modules:
+            written.append(folder / f"{module.__name__.rpartition('.')[2]}.py")
+            source = Path(str(module.__file__)).read_text(encoding="utf-8")
+            write_text(written[-1], source)
+        written.append(folder / "classifier.onnx")
+        self.to_onnx(written[-1])
+        return written
+
+    def to_onnx(self, path: Path) -> None:
+        """Write an ONNX file, and check that onnxruntime computes the same with it.
+
+        Its input is ``counts``, float32 ``[N, V]``, of the V words of TF-IDF; with other encoders
+        ``features``, float32 ``[N, D]``. The names of the classes are in its metadata.
+        """
+        notes = {key: str(value) for key, value in self.module.backbone.items()}
+        notes["classes"] = "\n".join(self.classes)
+        module: nn.Module = self.module
+        name = "features"
+        sample = torch.randn(3, self.encoder.width, generator=torch.Generator().manual_seed(0))
+        if isinstance(self.encoder, TfidfEncoder):
+            module, name = _FromCounts(self.encoder.words, self.module), "counts"
+            n_words = len(self.encoder.words.vocabulary)
+            drawn = np.random.default_rng(0).poisson(0.05, (3, n_words))
+            sample = torch.from_numpy(drawn.astype(np.float32))
+        with replacing(path) as partial:
+            write_onnx(module, sample, name, partial, notes)
+
+
+class _FromCounts(nn.Module):
+    """Counts of words ``[N, V]`` to what the classifier says; see `words.Words`."""
+
+    idf: Tensor
+    components: Tensor
+
+    def __init__(self, fitted: words.Words, classifier: nn.Module) -> None:
+        super().__init__()
+        self.register_buffer("idf", torch.from_numpy(fitted.idf))
+        self.register_buffer("components", torch.from_numpy(fitted.components))
+        self.classifier = classifier
+
+    def forward(self, counts: Tensor) -> tuple[Tensor, Tensor]:
+        weights = torch.where(counts > 0, 1 + counts.clamp_min(1).log(), 0.0) * self.idf
+        return self.classifier(nn.functional.normalize(weights) @ self.components)
