@@ -168,6 +168,12 @@ def test_the_page_shows_texts(project: Project) -> None:
     reserved = next(i for i, row in rows.items() if row["reserved"])
     assert client.get(f"/text/{reserved}").json()["marks"] == []
     assert client.get("/text/999").status_code == 400
+    assert client.get(f"/thumb/{marked}").status_code == 404
+    assert project.store.problems() == []
+    found = client.get("/api/browse?name=NUMBER 17:").json()["images"]
+    assert [TEXTS.index(client.get(f"/text/{each['image']}").json()["text"]) for each in found] == [
+        17
+    ]
     guesses = client.get("/api/guesses?label=food").json()["images"]
     assert guesses
     assert client.get(f"/text/{guesses[0]['image']}").json()["marks"]

@@ -99,6 +99,11 @@ class Texts:
         first = f"{self.place_name} {places[0]}" if is_table(self.source) else places[0]
         return first if len(places) == 1 else f"{first}, and {len(places) - 1} more like it"
 
+    def containing(self, words: str) -> set[str]:
+        """The names of the texts that contain these words, in upper or lower case."""
+        rows = self._all("SELECT name FROM texts WHERE instr(lower(text), lower(?))", words)
+        return {name for (name,) in rows}
+
     def problem(self, name: str) -> str | None:
         """Why a text cannot be shown; None if it can."""
         try:

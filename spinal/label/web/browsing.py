@@ -99,8 +99,11 @@ class Browser:
         asked = {name: _text(request, name) for name in ("state", "label", "person", "name")}
         order = _text(request, "order") or "name"
         sql_order = "name" if order in _BY_CONFIDENCE else order
+        words = ""
+        if self.project.texts is not None:  # their names mean nothing to a person
+            words, asked["name"] = asked["name"], ""
         numbers = self.store.catalogue.find(Search(**asked, order=sql_order))
-        numbers = self._filter(request, numbers)
+        numbers = self._filter(request, self._with_words(words, numbers))
         cosines = np.empty(0, np.float32)
         if like := _text(request, "like"):
             numbers, cosines = self._by_likeness(_number(like), numbers)
@@ -113,6 +116,14 @@ class Browser:
         for image, cosine in zip(shown, cosines[start : start + n].tolist(), strict=False):
             image["likeness"] = cosine
         return JSONResponse({"images": shown, "total": len(numbers)})
+
+    def _with_words(self, words: str, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the texts that contain some words; all, if there are none."""
+        if not words or self.project.texts is None:
+            return numbers
+        names = self.project.texts.containing(words)
+        rows = self.store.catalogue.rows(numbers.tolist())
+        return numbers[[rows[number]["path"] in names for number in numbers.tolist()]]
 
     def _filter(self, request: Request, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the images that the model predicts as asked for."""

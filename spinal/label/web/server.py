@@ -132,6 +132,8 @@ class Server:
     async def _show(
         self, request: Request, side: int, is_sent_itself: Callable[[Picture], bool]
     ) -> Response:
+        if self.project.texts is not None:
+            raise RefusedError(404, "a project of texts")
         previews = self.project.previews
         row = await run_in_threadpool(self.store.image, request.path_params["number"])
 

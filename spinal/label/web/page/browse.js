@@ -2,7 +2,8 @@
 
 import * as api from "./api.js";
 import { classOf } from "./label.js";
-import { $, count, el, percent, toast } from "./dom.js";
+import { $, about, count, el, percent, toast } from "./dom.js";
+import { preview } from "./text.js";
 import * as viewer from "./viewer.js";
 
 const PAGE = 60;
@@ -36,20 +37,21 @@ function build() {
   const classes = [["", "Any"], ...state.classes.map(({ name }) => [name, name])];
   const people = [["", "Anybody"], ...Object.keys(state.people).map((name) => [name, name])];
   $("browse").replaceChildren(
-    el("div", { class: "view-head" }, el("div", {}, el("h2", {}, "All images"), el("p", { id: "found", role: "status" })),
+    el("div", { class: "view-head" }, el("div", {}, el("h2", {}, about("All images")), el("p", { id: "found", role: "status" })),
       el("button", { id: "select-page", onclick: selectPage }, "Select this page")),
     el("form", { id: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-      field("Name", el("input", { id: "filter-name", type: "search", maxlength: "200", placeholder: "Part of a name", oninput: later })),
+      field(state.kind === "texts" ? "Words" : "Name", el("input", { id: "filter-name", type: "search", maxlength: "200",
+        placeholder: state.kind === "texts" ? "Part of a text" : "Part of a name", oninput: later })),
       el("button", { id: "filter-toggle", type: "button", "aria-expanded": "false", onclick: toggleFilters }, "Filters"), // on narrow screens
       choice("state", "Show", STATES), choice("label", "Class", classes), choice("predicted", "The model says", classes),
       choice("sure", "How sure it is", SURE), ...(people.length > 2 ? [choice("person", "Answered by", people)] : []),
       choice("order", "Order", ORDERS),
       el("button", { id: "reset", type: "button", class: "quiet", onclick: () => search(NOTHING) }, "Reset")),
     el("div", { id: "alike", hidden: true }),
-    el("div", { id: "images", role: "listbox", "aria-multiselectable": "true", "aria-label": "Images" }),
-    el("p", { id: "none-found", class: "empty", hidden: true }, "No image is like that."),
+    el("div", { id: "images", role: "listbox", "aria-multiselectable": "true", "aria-label": about("Images"), class: state.kind === "texts" ? "has-text" : "" }),
+    el("p", { id: "none-found", class: "empty", hidden: true }, about("No image is like that.")),
     el("div", { id: "pages" }),
-    el("div", { id: "selection", role: "region", "aria-label": "Selected images", hidden: true }));
+    el("div", { id: "selection", role: "region", "aria-label": about("Selected images"), hidden: true }));
   fill();
 }
 
@@ -80,7 +82,7 @@ function fill() {
   $("filter-order").disabled = Boolean(query.like);
   $("reset").hidden = Object.keys(NOTHING).every((name) => query[name] === NOTHING[name]);
   $("alike").hidden = !query.like;
-  $("alike").replaceChildren(...(query.like ? [el("img", { src: `/thumb/${query.like}`, alt: "" }), "The most like this image first",
+  $("alike").replaceChildren(...(query.like ? [preview({ image: query.like }, state.kind), about("The most like this image first"),
     el("button", { class: "quiet", onclick: () => search({ ...query, like: "" }) }, "Back to all")] : []));
 }
 
@@ -109,7 +111,7 @@ async function load(from) {
   selected.clear();
   $("images").replaceChildren(...items.map(tile));
   $("none-found").hidden = items.length > 0;
-  $("found").textContent = query.like && !total ? "The features of the images are not computed yet." : count(total, "image");
+  $("found").textContent = query.like && !total ? about("The features of the images are not computed yet.") : about(count(total, "image"));
   drawPages();
   drawSelection();
 }
@@ -131,10 +133,11 @@ function tile(item, i) {
   const node = el("div", { class: `tile ${isKept(item) ? "kept" : ""}`, role: "option", tabindex: i ? "-1" : "0", "data-image": item.image,
     "aria-selected": "false", "aria-disabled": isKept(item) ? "true" : null, "aria-label": `${item.path}: ${says.map((part) => part.textContent).join(", ")}` },
     item.problem ? el("div", { class: "no-image" }, item.problem)
-      : el("img", { src: `/thumb/${item.image}`, loading: "lazy", alt: "", draggable: "false", onclick: () => look(item) }),
+      : preview(item, state.kind),
     ...(isKept(item) ? [] : [el("span", { class: "check", "aria-hidden": "true", onclick: (event) => pick(i, event.shiftKey) })]),
     el("div", { class: "caption" }, ...says));
-  node.title = item.path;
+  if (state.kind === "images") node.title = item.path;
+  if (!item.problem) node.firstElementChild.onclick = () => look(item);
   return node;
 }
 
@@ -178,7 +181,7 @@ function drawSelection() {
   $("selection").replaceChildren(el("strong", {}, `${selected.size} selected`),
     el("div", { class: "choices" }, ...state.classes.map(({ name }) => el("button", { onclick: () => give([...selected], name) }, name)),
       el("button", { class: "quiet", onclick: () => give([...selected], null) }, "Skip"),
-      ...(selected.size === 1 ? [el("button", { class: "quiet", onclick: () => alike([...selected][0]) }, "Similar images")] : []),
+      ...(selected.size === 1 ? [el("button", { class: "quiet", onclick: () => alike([...selected][0]) }, about("Similar images"))] : []),
       el("button", { class: "quiet", onclick: () => { for (const item of items) mark(item, false); drawSelection(); } }, "Select none")));
 }
 
@@ -191,7 +194,7 @@ async function give(images, label) {
   } catch (error) {
     return api.complain(error.message);
   }
-  toast(`${count(images.length, "image")} ${label === null ? "skipped" : `labelled ${label}`}.`, { text: "Undo", run: undo });
+  toast(about(`${count(images.length, "image")} `) + `${label === null ? "skipped" : `labelled ${label}`}.`, { text: "Undo", run: undo });
   await load(start);
   if (focused >= 0) focus(Math.min(focused, items.length - 1));
 }

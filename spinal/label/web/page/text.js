@@ -62,8 +62,20 @@ export function unfold(node) {
   return true;
 }
 
+/** A small image, or the beginning of a text; `loaded` is called when it is there. */
+export function preview({ image }, kind, loaded = () => {}) {
+  if (kind !== "texts") return el("img", { src: `/thumb/${image}`, loading: "lazy", alt: "", draggable: "false", onload: loaded });
+  const node = el("div", { class: "tile-text", dir: "auto" });
+  fetchText(image).then((reply) => {
+    node.replaceChildren(...excerpt(reply));
+    node.title = reply.title;
+    loaded();
+  }, (error) => api.complain(error.message));
+  return node;
+}
+
 /** The beginning of a text, or what stands around its first marked word. */
-export function excerpt({ text, marks }) {
+function excerpt({ text, marks }) {
   const first = new Set(marks.slice(0, 3).map(([word]) => word));
   const match = [...text.matchAll(WORD)].find(([word]) => first.has(word.toLowerCase()));
   let start = match && match.index > EXCERPT * 0.8 ? text.lastIndexOf(" ", match.index - EXCERPT / 3) + 1 : 0;

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { classOf } from "./label.js";
 import { $, about, count, el, percent, toast } from "./dom.js";
-import { excerpt, fetchText } from "./text.js";
+import { preview } from "./text.js";
 
 const PAGE = 60;
 
@@ -104,25 +104,12 @@ function look(item, inView) {
 
 function tile(item) {
   const node = el("div", { class: "tile", tabindex: "0", "data-image": item.image, role: "group", "aria-label": item.path },
-    preview(item),
+    preview(item, state.kind, () => look(item, item.inView)),
     el("div", { class: "caption" }, ...KINDS[kind].caption(item)),
     el("div", { class: "tile-choices" }, ...choices(item)));
-  node.title = item.path;
+  if (state.kind === "images") node.title = item.path;
   watcher.observe(node);
   if (KINDS[kind].bulk) node.firstElementChild.onclick = () => toggle(item);
-  return node;
-}
-
-/** A small image, or the beginning of a text. */
-function preview(item) {
-  const loaded = () => look(item, item.inView);
-  if (state.kind !== "texts") return el("img", { src: `/thumb/${item.image}`, loading: "lazy", alt: "", draggable: "false", onload: loaded });
-  const node = el("div", { class: "tile-text", dir: "auto" });
-  fetchText(item.image).then((reply) => {
-    node.replaceChildren(...excerpt(reply));
-    node.parentElement.title = `${reply.title}\n\n${reply.text.slice(0, 2000)}`;
-    loaded();
-  }, (error) => api.complain(error.message));
   return node;
 }
 

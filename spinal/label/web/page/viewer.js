@@ -2,7 +2,8 @@
 
 import * as api from "./api.js";
 import { classOf } from "./label.js";
-import { $, el, percent } from "./dom.js";
+import { $, about, el, percent } from "./dom.js";
+import { fetchText, fullText } from "./text.js";
 
 let items = [], at = 0, state = null, actions = null;
 
@@ -19,27 +20,39 @@ async function draw() {
   const item = items[at];
   const kept = actions.isKept(item);
   const facts = el("div", { id: "facts" });
+  const title = el("h2", {}, state.kind === "texts" ? "" : item.path);
   const was = $("viewer").contains(document.activeElement) ? document.activeElement.textContent : null;
   $("viewer").replaceChildren(
-    el("div", { id: "viewer-stage" }, el("img", { src: `/image/${item.image}`, alt: item.path })),
+    el("div", { id: "viewer-stage", class: state.kind === "texts" ? "has-text" : "" },
+      state.kind === "texts" ? textOf(item, title) : el("img", { src: `/image/${item.image}`, alt: item.path })),
     el("div", { id: "viewer-side" },
-      el("div", { class: "viewer-head" }, el("h2", {}, item.path), el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
+      el("div", { class: "viewer-head" }, title, el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
       kept ? el("p", { class: "muted" }, "Reserved for the audit: it is asked when its turn comes.")
         : el("div", { class: "choices" }, ...state.classes.map(({ name, keys }) =>
           el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null))),
       el("div", { class: "viewer-actions" },
-        el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": "Image before" }, "‹"),
-        el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": "Next image" }, "›"),
-        el("button", { onclick: () => actions.alike(item.image) }, "Similar images"))));
+        el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": about("Image before") }, "‹"),
+        el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": about("Next image") }, "›"),
+        el("button", { onclick: () => actions.alike(item.image) }, about("Similar images")))));
   // The button that was pressed is a new one now: the focus stays with it.
   const buttons = [...$("viewer").querySelectorAll("button:enabled")];
   if (was !== null) (buttons.find((button) => button.textContent === was) ?? $("viewer")).focus();
   try {
-    const about = await api.get(`/api/about/${item.image}`);
-    if (items[at] === item) facts.replaceChildren(...described(about));
+    const known = await api.get(`/api/about/${item.image}`);
+    if (items[at] === item) facts.replaceChildren(...described(known));
   } catch (error) {
     facts.replaceChildren(el("p", { class: "bad-text" }, error.message));
   }
+}
+
+/** All of a text, and where it occurs as the title, as soon as it is there. */
+function textOf({ image }, title) {
+  const node = el("div", {});
+  fetchText(image).then((reply) => {
+    node.replaceChildren(fullText(reply, true));
+    title.textContent = reply.title;
+  }, (error) => api.complain(error.message));
+  return node;
 }
 
 function described({ answers, predicted, confidence }) {
