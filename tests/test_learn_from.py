@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from spinal import ActiveLearner, Pool
 from spinal.acquisition import Candidates, make_acquisition
-from spinal.circuits import FitSettings, Recipe
 from spinal.errors import SpinalError
 from spinal.networks import TrainSettings
-from spinal.posteriors import SPN
 from tests.classifiers.data import clouds
 
 X, Y = (tensor.numpy() for tensor in clouds(600, 20, 3, apart=0.6))
@@ -48,23 +46,9 @@ def test_a_pool_without_other_points_teaches_nothing() -> None:
     assert fitted(15, x=X[:15]).posterior.learned_from == "labels"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"network": "lenet"},
-        {"method": "deterministic"},
-        {"posterior": SPN(recipe=Recipe(fit=FitSettings(steps=1)))},
-    ],
-)
-def test_what_cannot_learn_from_the_pool_says_so(options: dict) -> None:
-    points = np.zeros((20, 8, 8, 1), np.uint8) if "network" in options else X[:20]
-    arguments = {"network": "dense", **options}
-    pool = Pool(points, ["a", "b"])
-    with pytest.raises(SpinalError, match="cannot learn from the pool"):
-        ActiveLearner(pool, learn_from="pool", **arguments)
-    ActiveLearner(pool, **arguments)
+def test_other_values_are_refused() -> None:
     with pytest.raises(SpinalError, match="'pool' or 'labels', not 'both'"):
-        ActiveLearner(pool, learn_from="both", **arguments)
+        ActiveLearner(Pool(X[:20], ["a", "b"]), "dense", learn_from="both")
 
 
 @pytest.mark.parametrize("learn_from", ["pool", "labels", None])

@@ -178,7 +178,7 @@ def _do_round(
         **{f"network_{name}": value for name, value in by_network.items()},
         **by_logistic,
         shares=shares and {name: round(share, 4) for name, share in shares.items()},
-        learned_from=learner.posterior.learned_from,
+        learned_from=learner.learned_from,
         right=pack(log_probs.argmax(1) == test_labels),
         picked=choice,
         seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},

@@ -39,10 +39,12 @@ from spinal.learner.parts import (
 )
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
 from spinal.learner.start import given_network, given_posterior
+from spinal.learner.training import train_network
 from spinal.networks import Network, compute_features
 from spinal.networks.network import choose_device, derived_seed
 from spinal.posteriors import FitContext, Posterior, View, is_estimator
-from spinal.posteriors.posterior import Validation
+from spinal.posteriors.posterior import HeldOutNetwork, LearnFrom, Validation
+from spinal.posteriors.vectors import POOL
 from spinal.probabilities import entropy, margin, mean_log_probs
 
 Indices = NDArray[np.int64]
@@ -126,7 +128,10 @@ class ActiveLearner:
         self._set_network(make_network(network, pool, derived_seed(seed, _NETWORK)))
         self.validation = validation and (self._array(validation[0]), validation[1])
         self.cache = cache
-        self._learns_from_pool = self._check_learn_from()
+        can_learn = self.posterior.can_learn_from_pool(self.network)
+        self._learns_from_pool = can_learn and self.settings.learn_from != "labels"
+        self._teaches_network = not can_learn and self.settings.learn_from == "pool"
+        self._network_learned_from: LearnFrom = "labels"
         #: Number of fits.
         self.rounds = 0
         #: Seconds of the last fit and ask: network, features, posterior, scoring, choice.
@@ -139,7 +144,7 @@ class ActiveLearner:
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
-        from_pool = self.rounds and self.posterior.learned_from == "pool"
+        from_pool = self.rounds and self.learned_from == "pool"
         return (
             f"ActiveLearner({self.settings.method}: "
             f"{', '.join(type(part).__name__ for part in parts)}; "
@@ -165,6 +170,12 @@ class ActiveLearner:
     def seed(self) -> int:
         """The seed of all randomness."""
         return self.settings.seed
+
+    @property
+    def learned_from(self) -> LearnFrom:
+        """Whether the last fit learnt from the ``labels`` alone, or from the ``pool`` as well."""
+        by_network = self._network_learned_from
+        return by_network if by_network == "pool" else self.posterior.learned_from
 
     def tell(self, indices: ArrayLike, labels: ArrayLike, *, correction: bool = False) -> None:
         """Record labels of points, as class numbers or names.
@@ -219,21 +230,23 @@ class ActiveLearner:
         self._fit_preprocess()
         self.seconds = {}
         with self._timed("network"):
-            networks.train(
+            trained = train_network(
                 self.network,
-                self.pool.points[indices],
-                labels,
+                self.pool,
                 self.settings.training,
+                others=self._pool_indices(POOL) if self._teaches_network else None,
                 validation=self.validation,
                 seed=derived_seed(seed, _NETWORK),
                 start="scratch" if self.rounds == 0 else self.settings.retrain,
                 on_step=None if on_step is None else lambda i, n, _: on_step("network", i, n),
             )
+        self._network_learned_from = trained.learned_from
         cache = self._cache = FeatureCache(self.network, self.pool.points)
         with self._timed("features"):
             view = cache.view(indices)
         with self._timed("posterior"):
-            self.posterior.fit(view, torch.as_tensor(labels), self._context(seed, on_step))
+            context = self._context(seed, on_step, trained.held_out)
+            self.posterior.fit(view, torch.as_tensor(labels), context)
         self.rounds += 1
         for callback in self.callbacks:
             callback.on_round(self)
@@ -389,7 +402,12 @@ class ActiveLearner:
     def save(self, folder: str | Path) -> None:
         """Write everything except the points to a folder, atomically."""
         saved = storage.describe(
-            self.rounds, self.settings, self.network, self.posterior, self.acquisition
+            self.rounds,
+            self.settings,
+            self.network,
+            self.posterior,
+            self.acquisition,
+            self._network_learned_from,
         )
         with replacing_folder(Path(folder)) as partial:
             storage.write(partial, saved, self.pool)
@@ -447,6 +465,7 @@ class ActiveLearner:
             learn_from=settings.learn_from,
         )
         learner.rounds = saved.rounds
+        learner._network_learned_from = saved.network_learned_from
         if (folder / storage.HISTORY).exists():
             learner._history = History.load(folder / storage.HISTORY)
         if learner.rounds:
@@ -532,7 +551,12 @@ class ActiveLearner:
             return make_acquisition("margin")
         return self.acquisition
 
-    def _context(self, seed: int, on_step: OnStep | None = None) -> FitContext:
+    def _context(
+        self,
+        seed: int,
+        on_step: OnStep | None = None,
+        held_out: Sequence[HeldOutNetwork] = (),
+    ) -> FitContext:
         """What a posterior may need beside the labelled points."""
         return FitContext(
             len(self.pool.classes),
@@ -543,6 +567,7 @@ class ActiveLearner:
             lambda n: self._draw_unlabelled(n, derived_seed(seed, _POOL)),
             self._draw_pool if self._learns_from_pool else None,
             self.cache,
+            held_out,
             None if on_step is None else lambda i, n, _: on_step("posterior", i, n),
         )
 
@@ -554,6 +579,10 @@ class ActiveLearner:
         return self._fitted().view(left)
 
     def _draw_pool(self, n: int) -> View:
+        """The points of `_pool_indices`."""
+        return self._fitted().view(self._pool_indices(n))
+
+    def _pool_indices(self, n: int) -> Indices:
         """The same n points of the pool each time, then the labelled points not among them."""
         members = np.sort(self.pool.members)
         if len(members) > n:
@@ -562,23 +591,12 @@ class ActiveLearner:
             numbers = np.random.default_rng(0).random(len(self.pool.points))
             members = np.sort(members[np.argsort(numbers[members])[:n]])
         others = np.setdiff1d(self.pool.labelled_indices, members)
-        return self._fitted().view(np.concatenate([members, others]))
+        return np.concatenate([members, others])
 
     def _fit_preprocess(self) -> None:
         """Set mean and standard deviation of the inputs, if they are not set yet."""
         if not self.network.preprocess.fitted:
             self.network.preprocess.fit(self.pool.points)
-
-    def _check_learn_from(self) -> bool:
-        """Whether to learn from the pool."""
-        can = self.posterior.can_learn_from_pool(self.network)
-        if self.settings.learn_from == "pool" and not can:
-            raise SpinalError(
-                f"{type(self.posterior).__name__} cannot learn from the pool here. An SPN without a"
-                " recipe can, if points are vectors and the network is 'dense': set learn_from to"
-                " 'labels', or leave it out"
-            )
-        return can and self.settings.learn_from != "labels"
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

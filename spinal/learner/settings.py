@@ -29,8 +29,10 @@ class LearnerSettings:
         candidates: `ActiveLearner.ask` assesses only so many points, drawn at random each time;
             None for all.
         learn_from: the ``labels`` alone, or the other points of the ``pool``, too, as far as they
-            make labelled points more likely that were held out. None: the pool, where the posterior
-            can learn from it: an SPN without a recipe, on vectors with a single dense layer.
+            make labelled points more likely that were held out. An SPN without a recipe, on vectors
+            with a single dense layer, learns from the pool itself; everywhere else the network is
+            taught by pseudo-labels, which takes four times as long and more. None: the pool, where
+            the posterior learns from it itself.
         seed: of all randomness. With the same seed and labels, the same points are asked.
     """
 

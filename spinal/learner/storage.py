@@ -20,6 +20,7 @@ from spinal.files import CHECKSUMS, read_arrays, verify_checksums, write_arrays,
 from spinal.learner.settings import LearnerSettings
 from spinal.networks import Network
 from spinal.posteriors import Posterior, describe_posterior, make_posterior
+from spinal.posteriors.posterior import LearnFrom
 from spinal.settings import from_mapping, to_mapping
 
 NETWORK, HISTORY = "network.safetensors", "history.npz"
@@ -40,6 +41,8 @@ class SavedLearner:
         network: name and settings; None if it was the user's own.
         posterior: name and settings; None if it was the user's own.
         acquisition: name and settings; None if it was the user's own.
+        network_learned_from: whether the network learnt from the ``labels`` alone, or from the
+            ``pool`` as well.
     """
 
     rounds: int
@@ -47,6 +50,7 @@ class SavedLearner:
     network: Described
     posterior: Described
     acquisition: Described
+    network_learned_from: LearnFrom = "labels"
 
 
 def describe(
@@ -55,6 +59,7 @@ def describe(
     network: Network,
     posterior: Posterior,
     acquisition: Acquisition,
+    network_learned_from: LearnFrom,
 ) -> SavedLearner:
     """The description from which the same learner can be constructed again."""
     config = dict(network.config)
@@ -66,6 +71,7 @@ def describe(
         (config.pop("name"), config) if config else None,
         describe_posterior(posterior),
         describe_acquisition(acquisition),
+        network_learned_from,
     )
 
 

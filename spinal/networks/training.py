@@ -19,6 +19,9 @@ from spinal.networks.dropout import set_dropout
 from spinal.networks.evaluation import evaluating
 from spinal.networks.network import Network, NetworkError, derived_seed, seeded
 
+#: What the loss of a batch of pseudo-labels counts; that of a batch of labels counts 1.
+_PSEUDO_WEIGHT = 0.5
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -111,6 +114,21 @@ PAPER_VGG = TrainSettings(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class PseudoLabels:
+    """Guessed classes of points without labels.
+
+    Attributes:
+        points: as in `train`, ``[M, ...]``.
+        targets: class probabilities to learn, ``[M, C]``.
+        weights: how often a point is drawn, relative to the others, ``[M]``.
+    """
+
+    points: NDArray | Tensor
+    targets: Tensor
+    weights: Tensor
+
+
 @dataclass
 class TrainReport:
     """Losses of a training run, and how it ended.
@@ -134,6 +152,7 @@ def train(
     labels: NDArray | Tensor,
     settings: TrainSettings = TUNED,
     *,
+    pseudo: PseudoLabels | None = None,
     validation: tuple[NDArray | Tensor, NDArray | Tensor] | None = None,
     seed: int = 0,
     start: Literal["scratch", "continue"] = "scratch",
@@ -150,6 +169,8 @@ def train(
             network has not been fitted (`Preprocess.fit`), it is fitted to these points.
         labels: classes ``[N]``; not every class has to occur.
         settings: how to train.
+        pseudo: guesses to learn from, too. To each batch of labelled points comes one as large of
+            these, drawn by their weights, whose loss counts half.
         validation: points and labels for choosing the best weights; see ``patience``.
         seed: of the initial weights, the order of points, dropout and augmentation.
         start: ``scratch``, from new weights (see `Network.restart`), or ``continue``.
@@ -172,20 +193,23 @@ def train(
     generator = torch.Generator().manual_seed(derived_seed(seed, 1))
     steps = settings.steps(len(targets))
     batches = _batches(len(targets), settings.batch_size, generator)
+    extra = None if pseudo is None else _Drawn(pseudo, network, generator)
     optimiser, schedule = _optimiser(network, settings, steps)
     report, stopping = TrainReport(), EarlyStopping(settings.patience)
 
     with seeded(derived_seed(seed, 2), network.device), _deterministic():
         for step in range(1, steps + 1):
             rows = next(batches).to(images.device)
-            batch = augment(images[rows], settings.augment, generator)
+            batch, guesses = images[rows], None
+            if extra is not None:
+                more, guesses = extra.draw(len(rows))
+                batch = torch.cat([batch, more])
+            batch = augment(batch, settings.augment, generator)
             batch = cut_out(batch, settings.cutout, generator)
-            _set_training(network, len(rows))
+            _set_training(network, len(batch))
             with _mixed_precision(network.device):
                 logits = network(network.to_input(batch))
-                loss = cross_entropy(
-                    logits, targets[rows], label_smoothing=settings.label_smoothing
-                )
+                loss = _loss(logits, targets[rows], guesses, settings.label_smoothing)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -205,14 +229,48 @@ def train(
     return report
 
 
+class _Drawn:
+    """Points with pseudo-labels on the network's device, drawn by their weights."""
+
+    def __init__(self, pseudo: PseudoLabels, network: Network, generator: torch.Generator) -> None:
+        self._images = _on_device(network, pseudo.points)
+        self._targets = pseudo.targets.float().to(network.device)
+        self._weights, self._generator = pseudo.weights.double().cpu(), generator
+        if not len(self._images) == len(self._targets) == len(self._weights):
+            raise NetworkError(
+                f"need a target and a weight for each point: {len(self._images)} points, "
+                f"{len(self._targets)} targets, {len(self._weights)} weights"
+            )
+
+    def draw(self, n: int) -> tuple[Tensor, Tensor]:
+        """Points ``[n, ...]`` and targets ``[n, C]``."""
+        rows = torch.multinomial(self._weights, n, replacement=True, generator=self._generator)
+        rows = rows.to(self._images.device)
+        return self._images[rows], self._targets[rows]
+
+
+def _loss(logits: Tensor, labels: Tensor, guesses: Tensor | None, smoothing: float) -> Tensor:
+    """The loss of logits for points with labels, and then for points with guesses."""
+    n = len(labels)
+    loss = cross_entropy(logits[:n], labels, label_smoothing=smoothing)
+    if guesses is not None:
+        loss += _PSEUDO_WEIGHT * cross_entropy(logits[n:], guesses, label_smoothing=smoothing)
+    return loss
+
+
+def _on_device(network: Network, points: NDArray | Tensor) -> Tensor:
+    """Points as a tensor on the network's device, images still uint8."""
+    images = torch.as_tensor(points)
+    if images.is_floating_point():
+        images = images.float()  # before it is moved: not every device has float64
+    return images.to(network.device)
+
+
 def _checked(
     network: Network, points: NDArray | Tensor, labels: NDArray | Tensor
 ) -> tuple[Tensor, Tensor]:
     """Points and labels as tensors on the network's device, images still uint8."""
-    images = torch.as_tensor(points)
-    if images.is_floating_point():
-        images = images.float()  # before it is moved: not every device has float64
-    images = images.to(network.device)
+    images = _on_device(network, points)
     targets = torch.as_tensor(labels).long().to(network.device)
     if len(images) == 0 or targets.shape != (len(images),):
         raise NetworkError(

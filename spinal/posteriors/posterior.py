@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -43,6 +43,19 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOutNetwork:
+    """A network that was trained like the learner's, but without some of the labels.
+
+    Attributes:
+        network: the network.
+        held: which of the labelled points it did not see, ``[N]`` booleans.
+    """
+
+    network: Network
+    held: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class FitContext:
     """Everything that a posterior may need to train, beside the labelled points.
 
@@ -58,6 +71,7 @@ class FitContext:
             the labelled points that are not among them; all points, if there are no more than n.
             None: to learn from the labels alone.
         cache: folder for what is computed from points without their labels; None: nothing is kept.
+        held_out: networks that the learner has trained without some of the labels, if it has any.
         on_step: called with the step, the number of steps and the loss.
     """
 
@@ -69,6 +83,7 @@ class FitContext:
     draw_unlabelled: Callable[[int], View] | None = None
     draw_pool: Callable[[int], View] | None = None
     cache: Path | None = None
+    held_out: Sequence[HeldOutNetwork] = ()
     on_step: Callable[[int, int, float], None] | None = None
 
 

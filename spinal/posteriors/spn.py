@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -13,9 +12,8 @@ from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import Part, label_frequencies, pool_frequencies
-from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, fit_on_vectors
+from spinal.classifiers.blend import Blend, fit_on_network, fit_on_vectors
 from spinal.classifiers.graph import GraphCache
-from spinal.classifiers.parts import stratified_folds
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
 from spinal.classifiers.priors import (
@@ -28,8 +26,8 @@ from spinal.classifiers.priors import (
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
-from spinal.networks import Network, compute_features, predict_logits, train
-from spinal.networks.network import derived_seed
+from spinal.networks import Network, compute_features, predict_logits
+from spinal.posteriors.held_out import held_out_networks
 from spinal.posteriors.posterior import FitContext, LearnFrom, Posterior, View
 from spinal.posteriors.vectors import (
     POOL,
@@ -42,8 +40,6 @@ from spinal.posteriors.vectors import (
 )
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
-#: Held-out points to choose settings by, if that takes no more than so many further networks.
-_HELD_OUT, _MOST_NETWORKS = 40, 3
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,7 @@ class SPN(Posterior):
             pool = self._pool_points(labelled, context)
             blend = fit_on_vectors(x, labels, n_classes, unlabelled, pool)
         else:
-            parts, held_head = _held_out_networks(labelled, labels, context)
+            parts, held_head = _held_out_parts(labelled, labels, context)
             z = labelled.features.cpu()
             blend = fit_on_network(z, labels, n_classes, parts, held_head)
         frequencies = self._frequencies(blend, labels, context)
@@ -301,32 +297,14 @@ def _predict(blend: Blend, view: View) -> Tensor:
     return torch.cat(said)
 
 
-def _held_out_networks(
+def _held_out_parts(
     labelled: View, labels: Tensor, context: FitContext
 ) -> tuple[list[Part], Tensor]:
-    """Features by networks that each saw four fifths of the labels, and their answers for the rest.
-
-    One network, unless labels are so few that a fifth of them tells little: then up to three.
-    """
-    folds = stratified_folds(labels, FOLDS, context.seed)
-    n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
+    """Features by networks that did not see some of the labels, and their answers for these."""
     points = labelled.points[labelled.indices]
     parts, said = [], [torch.zeros(0, context.n_classes)]
-    for fold in range(n_networks if len(labels) > 1 else 0):
-        held = folds == fold
-        if not held.any():
-            continue
-        network = copy.deepcopy(labelled.network)
-        train(
-            network,
-            points[~held.numpy()],
-            labels[~held],
-            context.training,
-            validation=context.validation,
-            seed=derived_seed(context.seed, 1 + fold),
-            on_step=context.on_step,
-        )
-        z = compute_features(network, points)
-        parts.append(Part(z.cpu(), held))
-        said.append(predict_logits(network, z[held]).log_softmax(1).cpu())
+    for other in context.held_out or held_out_networks(labelled, labels, context):
+        z = compute_features(other.network, points)
+        parts.append(Part(z.cpu(), other.held))
+        said.append(predict_logits(other.network, z[other.held]).log_softmax(1).cpu())
     return parts, torch.cat(said)

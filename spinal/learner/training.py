@@ -1,0 +1,88 @@
+"""How a learner trains its network: on the labels, and on pseudo-labels of the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spinal import networks
+from spinal.data import Pool
+from spinal.learner.pseudo_labels import LabelledPool, teach_network
+from spinal.networks import Network, PseudoLabels, TrainSettings
+from spinal.posteriors.posterior import HeldOutNetwork, LearnFrom, Validation
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """How the training of a network went.
+
+    Attributes:
+        learned_from: the ``labels`` alone, or the ``pool`` as well.
+        held_out: networks that were trained like it without some of the labels, if there are any.
+    """
+
+    learned_from: LearnFrom = "labels"
+    held_out: Sequence[HeldOutNetwork] = ()
+
+
+def train_network(
+    network: Network,
+    pool: Pool,
+    settings: TrainSettings,
+    *,
+    others: NDArray[np.int64] | None,
+    validation: Validation | None,
+    seed: int,
+    start: Literal["scratch", "continue"],
+    on_step: Callable[[int, int, float], None] | None,
+) -> Trained:
+    """Train a network in place, on all labelled points.
+
+    Args:
+        network: the network.
+        pool: the points and labels.
+        settings: how to train.
+        others: points of the pool to learn from, with the labelled ones among them; None: the
+            labels alone.
+        validation: points and labels for early stopping.
+        seed: of all randomness.
+        start: from where it is trained on the labels. On pseudo-labels it starts from scratch.
+        on_step: called with the step, the number of steps and the loss.
+    """
+    points, labels = pool.points[pool.labelled_indices], torch.as_tensor(pool.labels)
+
+    def train(
+        network: Network,
+        known: Tensor,
+        pseudo: PseudoLabels | None,
+        seed: int,
+        start: Literal["scratch", "continue"] = "scratch",
+    ) -> None:
+        networks.train(
+            network,
+            points[known.numpy()],
+            labels[known],
+            settings,
+            pseudo=pseudo,
+            validation=validation,
+            seed=seed,
+            start=start,
+            on_step=on_step,
+        )
+
+    train(network, torch.ones(len(labels), dtype=torch.bool), None, seed, start)
+    if others is None or len(others) == len(labels):
+        return Trained()
+    order = np.argsort(others)
+    rows = order[np.searchsorted(others, pool.labelled_indices, sorter=order)]
+    labelled_pool = LabelledPool(
+        pool.points[others], torch.from_numpy(rows), labels, len(pool.classes)
+    )
+    better, held_out = teach_network(network, labelled_pool, train, seed)
+    return Trained("pool" if better else "labels", held_out)
