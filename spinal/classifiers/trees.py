@@ -9,6 +9,7 @@ that its sample left out are its held-out points, so nothing has to be fitted tw
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,9 +81,10 @@ def fit_trees(x: Tensor, y: Tensor, n_classes: int, seed: int) -> tuple[Trees, T
     for _ in range(_TREES):
         drawn = rng.integers(len(y), size=len(y))
         left_out = np.setdiff1d(np.arange(len(y)), drawn)
-        tree = ExtraTreesClassifier(1, random_state=int(rng.integers(2**31))).fit(
-            features[drawn], labels[drawn]
-        )
+        tree = ExtraTreesClassifier(1, random_state=int(rng.integers(2**31)))
+        with warnings.catch_warnings():  # of almost as many classes as points
+            warnings.simplefilter("ignore", UserWarning)
+            tree.fit(features[drawn], labels[drawn])
         nodes = tree.estimators_[0].tree_
         probs = np.zeros((nodes.node_count, n_classes))
         probs[:, tree.classes_] = nodes.value[:, 0] / nodes.value[:, 0].sum(1, keepdims=True)

@@ -15,7 +15,8 @@ so a round depends only on earlier rounds (and on the checkpoint, if training co
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from spinal.data import Dataset, Pool, Splits, iter_batches, load_dataset, make_
 from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
 from spinal.learner import ActiveLearner
+from spinal.learner.advice import History
+from spinal.learner.storage import HISTORY
 from spinal.methods import find_method
 from spinal.posteriors import Logistic, View
 from spinal.registry import is_own
@@ -163,7 +166,7 @@ def _do_round(
     log_probs = learner.predict_log_proba(seen)
     by_network = evaluate(learner.predict_log_proba(seen, by="network"), test_labels)
     by_logistic = _by_logistic(learner, seen, test_labels)
-    shares = learner.posterior.shares
+    shares, advice = learner.posterior.shares, learner.advice(protocol.batch)
     indices, choice = np.empty(0, np.int64), None
     if number < protocol.rounds:
         indices = learner.ask(protocol.batch)
@@ -177,13 +180,18 @@ def _do_round(
         **evaluate(log_probs, test_labels),
         **{f"network_{name}": value for name, value in by_network.items()},
         **by_logistic,
-        shares=shares and {name: round(share, 4) for name, share in shares.items()},
+        shares=shares and _rounded(shares),
         learned_from=learner.learned_from,
+        advice=None if advice is None else _rounded(asdict(advice)),
         right=pack(log_probs.argmax(1) == test_labels),
         picked=choice,
-        seconds={phase: round(s, 4) for phase, s in learner.seconds.items()},
+        seconds=_rounded(learner.seconds),
         picks=indices.tolist(),
     )
+
+
+def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in values.items()}
 
 
 def _by_logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, Any]:
@@ -243,6 +251,8 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
     for record in done:
         learner.tell(record.picks, dataset.train_labels[record.picks])
     learner.rounds = len(done)
+    if done and (checkpoint / HISTORY).exists():
+        learner.history = History.load(checkpoint / HISTORY)
     return learner, done
 
 

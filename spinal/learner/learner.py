@@ -140,7 +140,8 @@ class ActiveLearner:
         self.choice: Choice | None = None
         self._cache: FeatureCache | None = None
         self._start: Posterior | None = None
-        self._history: History | None = None
+        #: Predictions of earlier models, for `advice`; None before its first call.
+        self.history: History | None = None
 
     def __repr__(self) -> str:
         parts = (self.network, self.posterior, self.acquisition)
@@ -390,14 +391,14 @@ class ActiveLearner:
             NotFittedError: before the first `fit`.
         """
         cache, labelled = self._fitted(), self.pool.labelled_indices
-        if self._history is None:
+        if self.history is None:
             left = np.setdiff1d(self.pool.members, labelled)
             random = np.random.default_rng(derived_seed(self.seed, _ADVICE))
-            self._history = History.begin(np.sort(random.permutation(left)[:_WATCHED]))
-        if len(self._history.points):
-            predictions = self.predict(cache.view(self._history.points))
-            self._history = self._history.add(len(labelled), predictions)
-        return self._history.advice(labelled, more)
+            self.history = History.begin(np.sort(random.permutation(left)[:_WATCHED]))
+        if len(self.history.points):
+            predictions = self.predict(cache.view(self.history.points))
+            self.history = self.history.add(len(labelled), predictions)
+        return self.history.advice(labelled, more)
 
     def save(self, folder: str | Path) -> None:
         """Write everything except the points to a folder, atomically."""
@@ -411,8 +412,8 @@ class ActiveLearner:
         )
         with replacing_folder(Path(folder)) as partial:
             storage.write(partial, saved, self.pool)
-            if self._history is not None:
-                self._history.save(partial / storage.HISTORY)
+            if self.history is not None:
+                self.history.save(partial / storage.HISTORY)
             if self.rounds:
                 networks.save(self.network, partial / storage.NETWORK)
                 self.posterior.save(partial)
@@ -467,7 +468,7 @@ class ActiveLearner:
         learner.rounds = saved.rounds
         learner._network_learned_from = saved.network_learned_from
         if (folder / storage.HISTORY).exists():
-            learner._history = History.load(folder / storage.HISTORY)
+            learner.history = History.load(folder / storage.HISTORY)
         if learner.rounds:
             # Without classes that were added since the last fit: `fit` adds them.
             given = None if network is None else learner.network

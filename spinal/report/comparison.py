@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from spinal.report.experiment import Experiment, gain
+from spinal.report.forecast import more_labels
 from spinal.report.names import BASELINE, title
 from spinal.report.numbers import count, with_deviation, with_interval
 from spinal.report.parts import Section, Table
@@ -12,8 +13,9 @@ from spinal.report.savings import labels_needed
 
 
 def section(experiment: Experiment) -> Section:
-    """Areas and final accuracies with intervals, and labels needed."""
-    return Section("How much better", (), [areas(experiment), labels_needed(experiment)])
+    """Areas and final accuracies with intervals, labels needed, and what more would change."""
+    tables = [areas(experiment), labels_needed(experiment), more_labels(experiment)]
+    return Section("How much better", (), [table for table in tables if table is not None])
 
 
 def areas(experiment: Experiment) -> Table:

@@ -46,6 +46,9 @@ class RoundRecord:
             `spinal.methods.CLASSIFIERS`; None if it mixes none.
         learned_from: ``pool`` if the method's posterior learnt from points without labels, too, or
             ``labels``.
+        advice: How many predictions another batch would change (`spinal.learner.advice`): ``more``
+            labels, the share that ``changes`` with an interval from ``low`` to ``high``, and
+            ``kappa``; None in the first two rounds.
         right: Which test points the method's posterior classifies correctly, one bit per point, in
             base64.
         picked: Entropy of the chosen points, in nats, and their rank among the candidates, 0 to 1;
@@ -72,6 +75,7 @@ class RoundRecord:
     logistic_ece: float | None = None
     shares: Mapping[str, float] | None = None
     learned_from: str | None = None
+    advice: Mapping[str, float] | None = None
     right: str | None = None
     picked: Mapping[str, Any] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)

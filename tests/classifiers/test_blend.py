@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -198,3 +200,10 @@ def test_a_prior_has_a_number_for_each_class() -> None:
     torch.testing.assert_close(given_frequencies([1, 3], 2), torch.tensor([0.25, 0.75]).double())
     with pytest.raises(SpinalError, match="2 numbers, but 3 classes"):
         given_frequencies([1, 3], 3)
+
+
+def test_almost_as_many_classes_as_points_are_no_reason_to_warn() -> None:
+    x, y = clouds(30, 4, 25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit_on_vectors(x, y, 25).trees is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +34,10 @@ PROTOCOL = Protocol(
 def outcome(run: Run) -> list[tuple]:
     asked = Asked.load(run.folder)
     assert asked is not None
-    lines = [(record.labels, record.accuracy, record.nll, record.picks) for record in run.rounds()]
+    lines = [
+        (record.labels, record.accuracy, record.nll, record.advice, record.picks)
+        for record in run.rounds()
+    ]
     return [*lines, (asked.images.tolist(), asked.labels.tolist(), asked.classes)]
 
 
@@ -51,6 +55,9 @@ def test_a_run_writes_its_rounds(done: Run) -> None:
     assert [len(line.picks) for line in lines] == [5, 5, 5, 0]
     assert set(lines[0].seconds) == {"network", "features", "posterior", "scoring", "choice"}
     assert 0 <= lines[0].network_accuracy <= 1
+    assert lines[0].advice is None
+    assert lines[2].advice is not None
+    assert lines[2].advice["more"] == 5
     assert lines[0].logistic_accuracy is not None
     assert 0 <= lines[0].logistic_accuracy <= 1
     assert lines[0].fitted_share is not None
@@ -101,6 +108,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     lines = (done.folder / "rounds.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "rounds.jsonl").write_text("".join(lines[:keep]))
     (run.folder / "rounds.jsonl.part").write_text('{"round": 1, "lab')  # cut off while writing
+    shutil.copytree(done.folder / "checkpoint", run.folder / "checkpoint")
     execute(run)
     assert outcome(run) == outcome(done)
 

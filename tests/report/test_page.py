@@ -145,6 +145,17 @@ def test_labels_needed_and_saved(runs: Path, report: Path) -> None:
     assert rows.loc[SPN, "saved"] == pytest.approx(reached[RANDOM] - reached[SPN], abs=0.01)
 
 
+def test_what_another_batch_would_change(report: Path) -> None:
+    table = pd.read_csv(report / "tiny" / "more-labels.csv").set_index("method")
+    assert list(table.index) == list(pd.read_csv(report / "tiny" / "areas.csv")["method"])
+    for method, skill in SKILLS.items():
+        row = table.loc[method]
+        assert (row["seeds"], row["more"]) == (len(SEEDS), 20)
+        assert row["changes"] == pytest.approx(skill / 140, rel=1e-4)
+        assert row["high"] == pytest.approx(4 * row["low"], rel=1e-4)
+    assert "What another batch would change" in (report / "index.html").read_text()
+
+
 def test_time_and_classes(runs: Path, report: Path) -> None:
     row = part(report, "run-time", method=SPN)
     assert row["seconds"] == pytest.approx(4 * (2 + 0.5 + 0.75 + 0.25))
