@@ -17,6 +17,12 @@ from spinal.data.published import DIGITS, Published
 from spinal.data.search import StoredDataset, find, missing, own_folder
 from spinal.data.splits import shuffled, stratify
 from spinal.data.table import PUBLISHED
+from spinal.data.text_sets import (
+    describe_text_set,
+    find_text_set,
+    find_text_sets,
+    load_text_set,
+)
 from spinal.errors import DataError, FileFormatError, suggestion
 from spinal.registry import find_own, is_own, registered
 
@@ -58,8 +64,8 @@ def load_dataset(
 
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
-            see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a name
-            of your own; see `spinal.registry`.
+            see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a set of
+            texts; see `spinal.data.text_sets`. Or a name of your own; see `spinal.registry`.
         data_dir: Where to look first.
         download: Whether to download a dataset that was not found.
         data: How to read a file or folder of one's own.
@@ -70,7 +76,7 @@ def load_dataset(
     """
     name = dataset_name(name)
     if name not in dataset_names():
-        return _load_own(name, data)
+        return _load_own(name, data_dir, data)
     if name == BUILT_IN:
         return _load_digits()
     entry = PUBLISHED[name]
@@ -112,15 +118,26 @@ def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
         test_shape=(DIGITS_TEST, 8, 8, 1),
         classes=DIGITS,
     )
-    return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values())]
+    texts = [_text_row(folder) for folder in find_text_sets(data_dir)]
+    return [digits, *(_row(entry, data_dir) for entry in PUBLISHED.values()), *texts]
 
 
-def _load_own(name: str, data: DataSettings | None) -> Dataset:
+def _text_row(folder: Path) -> DatasetRow:
+    train, test, classes = describe_text_set(folder)
+    return DatasetRow(folder.name, folder.name, str(folder), "CSV", (train,), (test,), classes)
+
+
+def _load_own(name: str, data_dir: str | Path | None, data: DataSettings | None) -> Dataset:
     if Path(name).exists():
         return load_own(Path(name), data or DataSettings())
+    if texts := find_text_set(name, data_dir):
+        return load_text_set(texts)
     if not is_own("dataset", name):
         hint = suggestion(name.lower(), [*dataset_names(), *registered("dataset")])
-        raise DataError(f"no dataset {name!r}: {hint}; there is no such file or folder either")
+        raise DataError(
+            f"no dataset {name!r}: {hint}; there is no such file or folder either, "
+            f"and no text/{name} in {own_folder(data_dir)} (with train.csv and test.csv)"
+        )
     part = find_own("dataset", name)
     dataset = part() if callable(part) else part
     if not isinstance(dataset, Dataset):
