@@ -11,7 +11,7 @@ from spinal.errors import SpinalError, suggestion
 from spinal.experiments.engines import make_engine
 from spinal.experiments.progress import Progress
 from spinal.experiments.protocol import Protocol
-from spinal.experiments.runs import Run
+from spinal.experiments.runs import MakeCallbacks, Run
 from spinal.methods import METHODS, find_method
 from spinal.registry import is_own
 
@@ -116,6 +116,7 @@ def run_grid(
     engine: str = "joblib",
     address: str | None = None,
     dataset: Dataset | None = None,
+    callbacks: MakeCallbacks | None = None,
 ) -> None:
     """Execute the runs that are not finished, ``workers`` in parallel.
 
@@ -130,6 +131,9 @@ def run_grid(
         address: of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
         dataset: your own data for all runs, instead of those that the protocols name; see
             `spinal.data.make_dataset`.
+        callbacks: a function that makes the callbacks of a run, such as
+            ``lambda run: [MLflow(run.title)]``. It is called in the process that executes the run,
+            also when the run is resumed.
 
     Raises:
         SpinalError: at the end, if runs failed, with the reasons.
@@ -150,7 +154,7 @@ def run_grid(
         for key in sorted({run.protocol.data_key for run in left} - loaded.keys()):
             loaded[key] = load_dataset(key, data_dir)
         with Progress(runs, chosen.workers) as progress:
-            for run, message in chosen.execute(left, loaded):
+            for run, message in chosen.execute(left, loaded, callbacks):
                 progress.ended(run, message)
                 if message is not None:
                     failed[run.title] = message

@@ -15,7 +15,7 @@ so a round depends only on earlier rounds (and on the checkpoint, if training co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from spinal.data import Dataset, Pool, Splits, iter_batches, load_dataset, make_splits
 from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
-from spinal.learner import ActiveLearner
+from spinal.learner import ActiveLearner, Callback
 from spinal.learner.advice import History
 from spinal.learner.storage import HISTORY
 from spinal.methods import find_method
@@ -100,12 +100,17 @@ class Run:
         }
 
 
+#: Makes the callbacks of a run, in the process that executes it.
+MakeCallbacks = Callable[[Run], Sequence[Callback]]
+
+
 def execute(
     run: Run,
     data_dir: str | Path | None = None,
     *,
     dataset: Dataset | None = None,
     wait: float = 0.0,
+    callbacks: MakeCallbacks | None = None,
 ) -> None:
     """Execute the rounds of a run that are not finished.
 
@@ -114,6 +119,7 @@ def execute(
         data_dir: The first folder to search for the dataset.
         dataset: The dataset itself; ``data_dir`` is not used then.
         wait: Seconds to wait for another process to release the run.
+        callbacks: See `spinal.experiments.run_grid`.
 
     Raises:
         RunBusyError: If another process still holds the lock of the run.
@@ -128,7 +134,8 @@ def execute(
         store.check_settings()
         if not run.is_finished:
             store.write_settings()
-            _do_rounds(run, dataset or load_dataset(p.dataset, data_dir))
+            told = callbacks(run) if callbacks is not None else ()
+            _do_rounds(run, dataset or load_dataset(p.dataset, data_dir), told)
 
 
 def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
@@ -138,14 +145,17 @@ def _seen(dataset: Dataset, protocol: Protocol) -> Dataset:
     return dataset
 
 
-def _do_rounds(run: Run, published: Dataset) -> None:
+def _do_rounds(run: Run, published: Dataset, callbacks: Sequence[Callback]) -> None:
     """Execute the missing rounds; after each, the folder is consistent."""
     protocol = run.protocol
     dataset = _seen(published, protocol)
     splits = _splits(run, dataset)
     learner, done = _learner(run, dataset, splits)
+    learner.callbacks = tuple(callbacks)
     for number in range(len(done), protocol.rounds + 1):
         record = _do_round(learner, number, dataset, splits, protocol)
+        for callback in callbacks:
+            callback.on_measured(learner, record.numbers())
         indices = np.asarray(record.picks, np.int64)
         learner.tell(indices, dataset.train_labels[indices])
         done.append(record)

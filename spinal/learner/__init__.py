@@ -5,6 +5,7 @@ from spinal.learner.assessment import Assessment, Choice
 from spinal.learner.callbacks import Callback, ProgressBar
 from spinal.learner.learner import ActiveLearner
 from spinal.learner.settings import LearnerSettings, NotFittedError, PoolDryError
+from spinal.learner.trackers import MLflow, TensorBoard
 
 __all__ = [
     "ActiveLearner",
@@ -13,7 +14,9 @@ __all__ = [
     "Callback",
     "Choice",
     "LearnerSettings",
+    "MLflow",
     "NotFittedError",
     "PoolDryError",
     "ProgressBar",
+    "TensorBoard",
 ]

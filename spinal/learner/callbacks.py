@@ -1,11 +1,11 @@
 """Callbacks: told of every round and every step of training.
 
-To log to MLflow or TensorBoard, write `Callback.on_round`; see ``docs/extending.md``.
+`spinal.learner.trackers` has those that log to MLflow and TensorBoard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import Progress, TaskID
@@ -25,6 +25,9 @@ class Callback:
 
     def on_round(self, learner: ActiveLearner) -> None:
         """Called at the end of a fit."""
+
+    def on_measured(self, learner: ActiveLearner, values: Mapping[str, float]) -> None:
+        """Called after each round of an experiment, with what was measured on the test points."""
 
 
 class ProgressBar(Callback):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spinal.data import Dataset
 from spinal.errors import SpinalError
-from spinal.experiments.runs import Run, execute
+from spinal.experiments.runs import MakeCallbacks, Run, execute
 
 #: A run that has ended, and its error, if it failed.
 Ended = tuple[Run, str | None]
@@ -19,14 +19,16 @@ WAIT = 10.0
 MAX_CRASHES = 3
 
 
-def attempt(run: Run, dataset: Dataset, wait: float = WAIT) -> str | None:
+def attempt(
+    run: Run, dataset: Dataset, callbacks: MakeCallbacks | None, wait: float = WAIT
+) -> str | None:
     """Execute a run; return its error as text, which can be sent between processes, or None.
 
     The traceback of an unexpected error is written to ``error.txt``, beside the rounds.
     """
     error_file = run.folder / "error.txt"
     try:
-        execute(run, dataset=dataset, wait=wait)
+        execute(run, dataset=dataset, wait=wait, callbacks=callbacks)
     except SpinalError as error:
         return str(error)
     except Exception as error:

@@ -15,7 +15,7 @@ from typing import Any
 from spinal.data import Dataset
 from spinal.errors import SpinalError
 from spinal.experiments.engines.attempts import WAIT, CrashCounter, Ended, attempt
-from spinal.experiments.runs import Run
+from spinal.experiments.runs import MakeCallbacks, Run
 
 #: Seconds to wait for the lock of a run whose worker died. If its node still runs, the lock is
 #: released at once; if not, a file server releases it only when its lease expires.
@@ -74,7 +74,12 @@ class RayEngine:
         """Number of parallel runs; it changes with the nodes of the cluster unless it is fixed."""
         return self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 0)))
 
-    def execute(self, runs: Sequence[Run], datasets: Mapping[str, Dataset]) -> Iterator[Ended]:
+    def execute(
+        self,
+        runs: Sequence[Run],
+        datasets: Mapping[str, Dataset],
+        callbacks: MakeCallbacks | None = None,
+    ) -> Iterator[Ended]:
         """Execute runs in their order; each is yielded when it has ended.
 
         A dataset is put into the object store once: it is sent to every node once, and the workers
@@ -83,6 +88,7 @@ class RayEngine:
         Args:
             runs: the runs to execute.
             datasets: the datasets of their protocols, by `Protocol.data_key`.
+            callbacks: makes the callbacks of a run.
         """
         ray = self._ray
         stored = {name: ray.put(dataset) for name, dataset in datasets.items()}
@@ -96,7 +102,7 @@ class RayEngine:
                     run = waiting.popleft()
                     wait = LEASE if run.folder in died else WAIT
                     dataset = stored[run.protocol.data_key]
-                    job = task.remote(run, dataset, wait, mark)
+                    job = task.remote(run, dataset, callbacks, wait, mark)
                     at_work[job] = run
                 [job], _ = ray.wait(list(at_work), num_returns=1)
                 run = at_work.pop(job)
@@ -120,14 +126,16 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _attempt(run: Run, dataset: Dataset, wait: float, mark: str) -> str | None:
+def _attempt(
+    run: Run, dataset: Dataset, callbacks: MakeCallbacks | None, wait: float, mark: str
+) -> str | None:
     """An attempt on a node; an error if the node does not share the folder of the runs."""
     if not (run.out / mark).exists():
         return (
             f"{platform.node()} does not see the {run.out} of the machine that started the "
             "grid: --out must be a folder that all nodes share, at the same path"
         )
-    return attempt(run, dataset, wait)
+    return attempt(run, dataset, callbacks, wait)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import joblib
 
 from spinal.data import Dataset
 from spinal.experiments.engines.attempts import CrashCounter, Ended, attempt
-from spinal.experiments.runs import Run
+from spinal.experiments.runs import MakeCallbacks, Run
 
 
 class JoblibEngine:
@@ -32,7 +32,12 @@ class JoblibEngine:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def execute(self, runs: Sequence[Run], datasets: Mapping[str, Dataset]) -> Iterator[Ended]:
+    def execute(
+        self,
+        runs: Sequence[Run],
+        datasets: Mapping[str, Dataset],
+        callbacks: MakeCallbacks | None = None,
+    ) -> Iterator[Ended]:
         """Execute runs in their order; each is yielded when it has ended.
 
         Arrays of a megabyte or more are passed to the workers as memory-mapped files.
@@ -40,13 +45,16 @@ class JoblibEngine:
         Args:
             runs: the runs to execute.
             datasets: the datasets of their protocols, by `Protocol.data_key`.
+            callbacks: makes the callbacks of a run.
         """
         left, crashes, least = dict(enumerate(runs)), CrashCounter(), 1
         while left:
             processes = max(least, min(self.workers, len(left)))
             pool = joblib.Parallel(processes, batch_size=1, return_as="generator_unordered")
             tasks = [
-                joblib.delayed(_attempt)(i, run, datasets[run.protocol.data_key], os.getpid())
+                joblib.delayed(_attempt)(
+                    i, run, datasets[run.protocol.data_key], callbacks, os.getpid()
+                )
                 for i, run in left.items()
             ]
             try:
@@ -61,10 +69,12 @@ class JoblibEngine:
                         yield left.pop(i), message
 
 
-def _attempt(i: int, run: Run, dataset: Dataset, parent: int) -> tuple[int, str | None]:
+def _attempt(
+    i: int, run: Run, dataset: Dataset, callbacks: MakeCallbacks | None, parent: int
+) -> tuple[int, str | None]:
     if os.getpid() != parent:
         leave_with(parent)
-    return i, attempt(run, dataset)
+    return i, attempt(run, dataset, callbacks)
 
 
 @functools.cache
