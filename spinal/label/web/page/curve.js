@@ -1,6 +1,6 @@
 // The learning curve: estimated accuracy on all images, with its 95 % interval, by number of labels.
 
-import { el, percent } from "./dom.js";
+import { about, el, percent } from "./dom.js";
 
 const WIDTH = 300, HEIGHT = 124, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
 
@@ -8,7 +8,7 @@ export function drawCurve(node, state) {
   // Labels that were taken back make a round smaller than the one before: the last one counts.
   const bySize = new Map(state.rounds.filter((r) => r.audited > 0).map((r) => [r.trained_on, r]));
   const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
-  const note = `Of all images, by the audit: ${percent(state.audit)} of the questions, at least 10, are drawn at random. They are learnt from too; each is predicted by a model without it.`;
+  const note = about("Of all images, ") + `by the audit: ${percent(state.audit)} of the questions, at least 10, are drawn at random. They are learnt from too; each is predicted by a model without it.`;
   if (!rounds.length) {
     node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));
     return;
