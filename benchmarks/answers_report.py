@@ -19,6 +19,8 @@ SHOWN = (50, 100, 300)
 AREA = (20, 300)
 #: Whose curve counts how many random answers would have done as much.
 REFERENCE = "random"
+#: Whose curves are compared set by set: within a standard error over seeds they are level.
+OURS, RIVAL = "spinal", "margin"
 
 
 #: Contenders in pictures: colour and line.
@@ -74,32 +76,66 @@ def _picture_name(half: str, wrong: float) -> str:
 
 
 def report(results: pd.DataFrame) -> Iterator[str]:
-    """Tables in Markdown: all sets on average, then each set."""
+    """Tables in Markdown: all sets on average, spinal on each set, all contenders on each set."""
     yield "# What an answer is worth"
     yield ""
-    yield "Accuracy in %, mean over seeds (NLL); area: mean accuracy from 20 to 300 answers; saved:"
-    yield "random answers that a logistic regression needs for the same accuracy, over ours."
+    yield "Simulated persons label pools of frozen features (`python -m benchmarks.answers`)."
+    yield "Accuracy in %, mean over seeds. *Area*: mean accuracy from 20 to 300 answers. *Saved*:"
+    yield "random answers that a logistic regression needs for the same accuracy, over ours; where"
+    yield "1,500 of them, or all of a small pool, do not suffice, they count: the truth is more."
+    yield "All contenders but spinal choose for logistic regression."
     for (half, wrong), part in results.groupby(["half", "wrong"]):
-        cells = [
-            row | {"set": name, "contender": contender}
-            for (name, contender), group in part.groupby(["set", "contender"])
-            for row in [summary(group, part[part.set == name])]
-        ]
-        table = pd.DataFrame(cells)
         yield from ("", f"## {half} half, {100 * wrong:.0f} % of answers wrong", "")
         yield f"![Accuracy over the answers]({_picture_name(str(half), float(wrong))})"
-        yield ""
-        numbers = [column for column in table if column not in ("set", "contender")]
-        means = table.groupby("contender")[numbers].mean().sort_values("area", ascending=False)
+        cells = [
+            {"set": name, "contender": contender, "seeds": group.seed.nunique()}
+            | summary(group, part[part.set == name])
+            for (name, contender), group in part.groupby(["set", "contender"])
+        ]
+        table = pd.DataFrame(cells)
+        numbers = [column for column in table if column not in ("set", "contender", "seeds")]
+        by_contender = table.groupby("contender")
+        means = by_contender[numbers].mean()
+        means.insert(0, "sets", by_contender.size())
         for n in SHOWN[1:]:
-            means[f"least saved {n}"] = table.groupby("contender")[f"saved {n}"].min()
-        yield from _markdown(means.reset_index())
-        for name, rows in table.groupby("set"):
-            yield from ("", f"### {name}", "")
-            order = rows.sort_values("area", ascending=False)
-            yield from _markdown(order[["contender", *numbers]])
+            means[f"least saved {n}"] = by_contender[f"saved {n}"].min()
+        means = means.sort_values("area", ascending=False).reset_index()
+        beliefs = [column for column in numbers if column.startswith(("NLL", "ECE"))]
+        yield ""
+        yield from _markdown(means.drop(columns=beliefs))
+        yield ""
+        yield from _markdown(means[["contender", *beliefs]])
+        yield from (
+            "",
+            f"{OURS} on each set, and its area less that of `{RIVAL}`, paired seeds:",
+            "",
+        )
+        ours = table[table.contender == OURS].drop(columns=["contender", *beliefs])
+        rivals = [against_rival(part[part.set == name]) for name in ours.set]
+        yield from _markdown(ours.assign(**{f"over {RIVAL}": rivals}))
+        yield from ("", "<details><summary>All contenders on each set</summary>", "")
+        order = table.sort_values(["set", "area"], ascending=[True, False])
+        yield from _markdown(order[["set", "contender", "seeds", *numbers]])
+        yield from ("", "</details>")
     yield ""
     yield f"Seeds: {sorted(results.seed.unique())}. Commits: {sorted(results.commit.unique())}."
+
+
+def against_rival(of_set: pd.DataFrame) -> str:
+    """The area of spinal less that of `RIVAL`, with its standard error over paired seeds."""
+    areas = {
+        contender: pd.Series({
+            seed: area(100 * group.set_index("answers").accuracy)
+            for seed, group in of_set[of_set.contender == contender].groupby("seed")
+        })
+        for contender in (OURS, RIVAL)
+    }  # fmt: skip
+    difference = (areas[OURS] - areas[RIVAL]).dropna()
+    if len(difference) < 2:
+        return ""
+    mean, error = difference.mean(), difference.sem()
+    verdict = "ahead" if mean > error else "behind" if mean < -error else "level"
+    return f"{mean:+.2f} ± {error:.2f}, {verdict}"
 
 
 def summary(group: pd.DataFrame, of_set: pd.DataFrame) -> dict[str, float]:
