@@ -14,13 +14,13 @@ from tests.browser.pictures import make_pictures
 
 pytestmark = pytest.mark.slow
 
-VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements", "browse")
+VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements", "browse", "dashboard")
 
 
 def go(page: Any, view: str) -> None:
     page.click(f"#tabs button[data-view={view}]")
     if view != "label":
-        page.wait_for_selector("main:not([hidden]) .tile")
+        page.wait_for_selector("main:not([hidden]) :is(.tile, .card)")
 
 
 def tiles(page: Any) -> list[int]:

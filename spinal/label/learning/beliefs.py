@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,24 @@ from numpy.typing import NDArray
 
 from spinal.files import read_arrays, replacing
 
+_ARRAYS = ("round", "images", "probs", "log_density", "checked", "checked_probs")
+_LATER_ARRAYS = ("audited", "audited_probs")  # not in files of older versions
+_TEXTS = ("shares", "advice", "learned_from")
+
+
+def _no_numbers() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+def _no_probs() -> NDArray[np.float32]:
+    return np.empty((0, 0), np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """N images with features, C classes, M labelled images that were assessed by cross-validation.
+
+    The A images of the audit are among the labelled ones; there, the model itself is assessed.
 
     Attributes:
         round: of the model.
@@ -28,16 +42,22 @@ class Beliefs:
         shares: the weight of each classifier in ``probs``; None if one predicts alone.
         advice: how many predictions more answers would change, for the user; empty before that can
             be told.
+        audited: numbers of the images of the audit, ``[A]``.
+        audited_probs: class probabilities of these by models trained without them, ``[A, C]``.
+        learned_from: ``labels``, or ``pool`` if the images without a label were used as well.
     """
 
     round: int
     images: NDArray[np.int64]
     probs: NDArray[np.float32]
     log_density: NDArray[np.float32]
-    checked: NDArray[np.int64]
-    checked_probs: NDArray[np.float32]
+    checked: NDArray[np.int64] = field(default_factory=_no_numbers)
+    checked_probs: NDArray[np.float32] = field(default_factory=_no_probs)
     shares: dict[str, float] | None = None
     advice: str = ""
+    audited: NDArray[np.int64] = field(default_factory=_no_numbers)
+    audited_probs: NDArray[np.float32] = field(default_factory=_no_probs)
+    learned_from: str = "labels"
 
     def save(self, path: Path) -> None:
         """Write the file, atomically."""
@@ -47,11 +67,15 @@ class Beliefs:
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read a file that `save` wrote. Nothing is unpickled."""
-        arrays = read_arrays(path, ("round", *_ARRAYS), optional=("shares", "advice"))
-        shares = json.loads(str(arrays.get("shares", "null")))
-        values: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-        advice = str(arrays.get("advice", ""))
-        return cls(round=int(arrays["round"]), shares=shares, advice=advice, **values)
+        values: dict[str, Any] = dict(read_arrays(path, _ARRAYS, _LATER_ARRAYS + _TEXTS))
+        values |= {name: str(values[name]) for name in _TEXTS if name in values}
+        values["shares"] = json.loads(values.get("shares", "null"))
+        return cls(**values | {"round": int(values["round"])})
+
+    def with_judgements_of(self, other: Beliefs) -> Beliefs:
+        """With the other's predictions by models that were trained without some images."""
+        names = ("checked", "checked_probs", "audited", "audited_probs")
+        return replace(self, **{name: getattr(other, name) for name in names})
 
     def row(self, image: int) -> int | None:
         """The row of an image in the arrays; None if it is not in this round."""
@@ -75,6 +99,3 @@ class Beliefs:
     def strangest(self) -> NDArray[np.int64]:
         """All rows by density, lowest first."""
         return np.argsort(self.log_density, kind="stable")
-
-
-_ARRAYS = ("images", "probs", "log_density", "checked", "checked_probs")

@@ -97,6 +97,7 @@ class Round:
         log_density: log-densities of these, ``[M]``.
         seconds: of the fit.
         shares: the weight of each classifier in ``probs``; None if one predicts alone.
+        learned_from: ``labels``, or ``pool`` if the images without a label were used as well.
     """
 
     queue: list[tuple[int, str]]
@@ -106,6 +107,22 @@ class Round:
     log_density: NDArray[np.float32]
     seconds: float
     shares: dict[str, float] | None
+    learned_from: str
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The audit of a fit.
+
+    Attributes:
+        accuracy: the estimate for all images.
+        images: numbers of its A images, ``[A]``.
+        probs: class probabilities of these by models trained without them, ``[A, C]``.
+    """
+
+    accuracy: Accuracy
+    images: NDArray[np.int64]
+    probs: NDArray[np.float32]
 
 
 def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, str]]:
@@ -175,6 +192,7 @@ def fit(
         list(zip(snapshot.images[indices].tolist(), reasons.tolist(), strict=True)),
         len(labelled), snapshot.images[looked_at], probs, log_density, seconds,
         shares if shares is not None and len(shares) > 1 else None,
+        learner.posterior.learned_from,
     )  # fmt: skip
 
 
@@ -186,7 +204,7 @@ def audit(
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
     cache: Path | None = None,
-) -> Accuracy | None:
+) -> Audit | None:
     """Estimate the accuracy of a fit on all images, by learners without answers of the audit.
 
     Args:
@@ -199,7 +217,7 @@ def audit(
         cache: see `fit`.
 
     Returns:
-        The estimate; None without enough answers.
+        The audit; None without enough answers.
     """
     audited, seed = snapshot.audited, derived_seed(settings.seed, number)
     folds = audit_folds(len(audited), result.trained_on)
@@ -216,7 +234,8 @@ def audit(
     rows = np.searchsorted(snapshot.images, result.images)
     others = snapshot.reserved[rows] & (snapshot.labels[rows] == UNLABELLED)
     is_correct = probs.argmax(1) == snapshot.labels[audited]
-    return estimate_accuracy(is_correct, probs.max(1), result.probs[others].max(1))
+    accuracy = estimate_accuracy(is_correct, probs.max(1), result.probs[others].max(1))
+    return Audit(accuracy, snapshot.images[audited], probs)
 
 
 def _fit_learner(

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -285,13 +286,13 @@ class Worker:
             self._fine_tuned, self._say_step if self.settings.whole_network else None,
             self.project.features_folder,
         )  # fmt: skip
-        checked, probs = np.empty(0, np.int64), np.empty((0, result.probs.shape[1]), np.float32)
-        if self._beliefs is not None:  # until they are checked again
-            checked, probs = self._beliefs.checked, self._beliefs.checked_probs
-        self._beliefs = Beliefs(
-            number, result.images, result.probs, result.log_density, checked, probs, result.shares,
-            self._advice(snapshot, result),
+        beliefs = Beliefs(
+            number, result.images, result.probs, result.log_density, shares=result.shares,
+            advice=self._advice(snapshot, result), learned_from=result.learned_from,
         )  # fmt: skip
+        if self._beliefs is not None:  # until labels are checked, and the fit is audited
+            beliefs = beliefs.with_judgements_of(self._beliefs)
+        self._beliefs = beliefs
         self._beliefs.save(self.project.beliefs_file)
         self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
@@ -334,8 +335,10 @@ class Worker:
             self._say_step if self.settings.whole_network else None, self.project.features_folder,
         )  # fmt: skip
         if found is not None:
-            accuracy = (found.value, found.low, found.high)
-            self.store.add_audit(number, found.audited, found.correct, accuracy)
+            accuracy = found.accuracy
+            interval = (accuracy.value, accuracy.low, accuracy.high)
+            self.store.add_audit(number, accuracy.audited, accuracy.correct, interval)
+            self._change_beliefs(audited=found.images, audited_probs=found.probs)
         self.say({"state": "fitted"})
 
     def _say_step(self, _: str, step: int, steps: int) -> None:
@@ -348,11 +351,14 @@ class Worker:
         self.say({"state": "checking"})
         snapshot = self._snapshot()
         rows, probs = rounds.check_labels(snapshot, len(self.settings.classes), self.settings.seed)
-        values = vars(self._beliefs) | {"checked": snapshot.images[rows], "checked_probs": probs}
-        self._beliefs = Beliefs(**values)
-        self._beliefs.save(self.project.beliefs_file)
+        self._change_beliefs(checked=snapshot.images[rows], checked_probs=probs)
         self._doubt(snapshot, rows, probs)
         self._checked = labels
+
+    def _change_beliefs(self, **changes: Any) -> None:
+        assert self._beliefs is not None
+        self._beliefs = replace(self._beliefs, **changes)
+        self._beliefs.save(self.project.beliefs_file)
 
     def _doubt(
         self, snapshot: rounds.Snapshot, rows: NDArray[np.int64], probs: NDArray[np.float32]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spinal.errors import LabelError
+from spinal.label.store.activity import Activity
 from spinal.label.store.catalogue import Catalogue
 from spinal.label.store.database import Database
 from spinal.label.store.questions import Questions
@@ -50,6 +51,7 @@ class Store:
     Attributes:
         questions: the assignment of questions.
         catalogue: search among all images.
+        activity: who did what.
     """
 
     def __init__(self, path: Path, *, audit: float = 0.05, seed: int = 0) -> None:
@@ -58,6 +60,7 @@ class Store:
         self._reserve = RESERVE if audit else 0.0
         self.questions = Questions(self._database, audit)
         self.catalogue = Catalogue(self._database)
+        self.activity = Activity(self._database)
 
     def check(self) -> None:
         """Read the whole file; DamagedStoreError if it is damaged."""

@@ -31,8 +31,8 @@ _BY_CONFIDENCE = {"unsure": 1, "sure": -1}
 class Guesses(NamedTuple):
     """What the model predicts for N images, by numbers of images, ascending.
 
-    It is asked about a labelled image without its label, where that is known. Images that are
-    reserved for the audit are left out; see `Views`.
+    Of a labelled image, it is what a model that was not told the label predicts; where there is no
+    such model, the image is left out. So are images that are reserved for the audit; see `Views`.
 
     Attributes:
         images: their numbers, ``[N]``.
@@ -91,7 +91,10 @@ class Browser:
             known = np.isin(beliefs.checked, beliefs.images)
             rows = np.searchsorted(beliefs.images, beliefs.checked[known])
             probs[rows] = beliefs.checked_probs[known]
-        free = ~np.isin(beliefs.images, self.store.catalogue.reserved())
+        labelled = self.store.catalogue.find(Search(state="labelled"))
+        told = np.setdiff1d(labelled, beliefs.checked)
+        hidden = np.concatenate([self.store.catalogue.reserved(), told])
+        free = ~np.isin(beliefs.images, hidden)
         return Guesses(beliefs.images[free], probs[free].argmax(1), probs[free].max(1))
 
     def browse(self, request: Request) -> Response:

@@ -27,6 +27,7 @@ from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
 from spinal.label.web.browsing import Browser
+from spinal.label.web.dashboard import Dashboard
 from spinal.label.web.keys import class_keys
 from spinal.label.web.requests import (
     MOST_TILES,
@@ -90,6 +91,7 @@ class Server:
                 Route("/api/answers", posted(self.answers), methods=["POST"]),
                 Route("/api/undo", posted(self.undo), methods=["POST"]),
                 *self.browser.routes,
+                *Dashboard(self.browser).routes,
             ],
             middleware=[Middleware(Guard, rules=rules)],
             exception_handlers={SpinalError: explain},

@@ -84,14 +84,16 @@ def test_a_fit_learns_from_all_answers_and_the_audit_judges_without_them() -> No
     assert found.probs.sum(1) == pytest.approx(1, abs=1e-4)
     estimate = audit(now, settings, 1, found)
     assert estimate is not None
-    assert estimate.audited == 9
-    assert estimate.correct >= 8
+    assert estimate.accuracy.audited == 9
+    assert estimate.accuracy.correct >= 8
+    right = estimate.probs.argmax(1) == now.labels[(estimate.images - 7) // 10]
+    assert right.sum() == estimate.accuracy.correct
     # Wrong answers of the audit are all found wrong: no model that judges was told them.
     labels = np.where(now.reserved & (now.labels >= 0), (now.labels + 1) % 3, now.labels)
     wrong = Snapshot(now.images, now.points, labels, now.reserved, now.open)
     estimate = audit(wrong, settings, 1, found)
     assert estimate is not None
-    assert estimate.correct <= 1
+    assert estimate.accuracy.correct <= 1
     nobody = Snapshot(now.images, now.points, now.labels, now.labels < -1, now.open)
     assert audit(nobody, settings, 1, found) is None
 

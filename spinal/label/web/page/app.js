@@ -2,15 +2,17 @@
 
 import * as api from "./api.js";
 import * as browse from "./browse.js";
+import * as dashboard from "./dashboard.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
 import * as viewer from "./viewer.js";
 import { $, about, count, el, percent, setKind } from "./dom.js";
 
-// Name, text, module and element of each view. A module has open(name, state, wanted) and
+// Name, text, module and element of each view. A module has open(name, state, wanted, go) and
 // key(event), which says whether it took a key; some have update(state), for new states.
 const VIEWS = [["label", "Label", labelling, "label"], ["guesses", "Guesses", tiles, "tiles"], ["mistakes", "Mistakes", tiles, "tiles"],
-  ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"]];
+  ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"],
+  ["dashboard", "Dashboard", dashboard, "dashboard"]];
 const current = () => VIEWS.find(([name]) => name === view);
 const POLL = 1500;
 let state = null;
@@ -56,7 +58,7 @@ function go(name, wanted) {
   history.replaceState(null, "", `#${name}`);
   const [, , module, main] = current();
   for (const node of document.querySelectorAll("main")) node.hidden = node.id !== main;
-  module.open?.(name, state, wanted);
+  module.open?.(name, state, wanted, go);
   document.activeElement?.blur();
   scrollTo(0, 0);
   drawHead();

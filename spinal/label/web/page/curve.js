@@ -2,9 +2,10 @@
 
 import { about, el, percent } from "./dom.js";
 
-const WIDTH = 300, HEIGHT = 124, LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
+const LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
 
-export function drawCurve(node, state) {
+/** Draw it into a node of about this size, in pixels. */
+export function drawCurve(node, state, width = 300, height = 124) {
   // Labels that were taken back make a round smaller than the one before: the last one counts.
   const bySize = new Map(state.rounds.filter((r) => r.audited > 0).map((r) => [r.trained_on, r]));
   const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
@@ -18,28 +19,28 @@ export function drawCurve(node, state) {
     el("strong", {}, percent(last.accuracy)),
     el("span", { class: "muted" },
       ` ${percent(last.low)} to ${percent(last.high)} · ${last.correct} of ${last.audited} right in the audit`));
-  const advice = state.advice ? [el("p", { id: "advice" }, `${state.advice[0].toUpperCase()}${state.advice.slice(1)}.`)] : [];
-  node.replaceChildren(head, plot(rounds, state), ...advice, el("p", { class: "muted" }, note));
+  const advice = state.advice ? [el("p", { class: "advice" }, `${state.advice[0].toUpperCase()}${state.advice.slice(1)}.`)] : [];
+  node.replaceChildren(head, plot(rounds, state, width, height), ...advice, el("p", { class: "muted" }, note));
 }
 
-function plot(rounds, state) {
+function plot(rounds, state, width, height) {
   const most = Math.max(state.budget ?? 0, rounds[rounds.length - 1].trained_on, 10);
-  const x = (n) => LEFT + ((WIDTH - LEFT - RIGHT) * n) / most;
-  const y = (p) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - p);
+  const x = (n) => LEFT + ((width - LEFT - RIGHT) * n) / most;
+  const y = (p) => TOP + (height - TOP - BOTTOM) * (1 - p);
   const points = (of) => rounds.map((round) => `${x(round.trained_on).toFixed(1)},${y(of(round)).toFixed(1)}`);
   const accuracy = (round) => round.accuracy;
   const last = rounds[rounds.length - 1];
   const grid = [0, 0.5, 1].flatMap((p) => [
-    el("svg:line", { class: "rule", x1: LEFT, x2: WIDTH - RIGHT, y1: y(p), y2: y(p) }),
+    el("svg:line", { class: "rule", x1: LEFT, x2: width - RIGHT, y1: y(p), y2: y(p) }),
     el("svg:text", { class: "tick", x: LEFT - 6, y: y(p) + 4, "text-anchor": "end" }, `${100 * p}`),
   ]);
   const band = [...points((r) => r.high), ...points((r) => r.low).reverse()].join(" ");
   return el("svg:svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+    { viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": `Accuracy ${percent(accuracy(last))} after ${last.trained_on} labels` },
     ...grid,
-    el("svg:text", { class: "tick", x: LEFT, y: HEIGHT - 6 }, "0"),
-    el("svg:text", { class: "tick", x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${most} labels`),
+    el("svg:text", { class: "tick", x: LEFT, y: height - 6 }, "0"),
+    el("svg:text", { class: "tick", x: width - RIGHT, y: height - 6, "text-anchor": "end" }, `${most} labels`),
     el("svg:polygon", { class: "band", points: band }),
     el("svg:polyline", { class: "line", points: points(accuracy).join(" ") }),
     el("svg:circle", { class: "dot", cx: x(last.trained_on), cy: y(accuracy(last)), r: 3.5 }));

@@ -1,0 +1,69 @@
+"""Who did what, and how long an answer takes."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+from typing import Any
+
+from spinal.label.store.database import Database
+from spinal.label.store.questions import REASONS
+
+#: Seconds after which a person has done something else in between.
+BREAK = 60.0
+#: Reasons of answers that change what others said.
+CORRECTIONS = ("mistake", "disagreement", "browse", "again")
+
+
+class Activity:
+    """What people did.
+
+    Args:
+        database: holds the answers.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def people(self) -> list[dict[str, Any]]:
+        """For each person, numbers of answers, and the median of the seconds that one takes.
+
+        Returns:
+            ``person``, ``answers`` that were not undone, and of these ``skipped`` and
+            ``corrections``; ``undone``, ``last`` (when), ``seconds`` (None if unknown). Who gave
+            most answers comes first.
+        """
+        rows = self._database.all(
+            "SELECT person, sum(undone IS NULL) AS answers, "
+            "sum(undone IS NULL AND label IS NULL) AS skipped, "
+            "sum(undone IS NULL AND reason IN (SELECT value FROM json_each(?))) AS corrections, "
+            "count(undone) AS undone, max(at) AS last "
+            "FROM answers GROUP BY person ORDER BY answers DESC, person",
+            json.dumps(CORRECTIONS),
+        )
+        times = self.seconds()
+        return [
+            {
+                **dict(row),
+                "seconds": median(times[row["person"]]) if row["person"] in times else None,
+            }
+            for row in rows
+        ]
+
+    def seconds(self) -> dict[str, list[float]]:
+        """Seconds from one answer of a person to the next, unless it is longer than `BREAK`.
+
+        Only answers to single questions count: others are given to many images at once.
+        """
+        rows = self._database.all(
+            "SELECT person, seconds FROM ("
+            "SELECT person, reason, 86400 * (julianday(at) - julianday("
+            "lag(at) OVER (PARTITION BY person ORDER BY id))) AS seconds FROM answers) "
+            "WHERE seconds > 0 AND seconds <= ? AND reason IN (SELECT value FROM json_each(?))",
+            BREAK,
+            json.dumps(REASONS),
+        )
+        times: dict[str, list[float]] = {}
+        for row in rows:
+            times.setdefault(row["person"], []).append(row["seconds"])
+        return times
