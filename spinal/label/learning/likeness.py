@@ -96,6 +96,8 @@ class Likeness:
     def _open(self) -> NDArray[np.float32]:
         """The features of all files, mapped; an error if there are fewer than expected."""
         try:
+            if self.width < 1:
+                raise ValueError("no features")
             rows = self.file.stat().st_size // (4 * self.width)
             if len(self.places) and self.places.max() >= rows:
                 raise FileFormatError(f"{self.file}: has only {rows} rows")

@@ -23,6 +23,8 @@ from spinal.label.web.views import Views
 
 #: Of answers that are given in this view.
 REASON = "browse"
+#: Labelled images that are shown beside one.
+NEIGHBOURS = 6
 _LONGEST = 200  # characters of a text to search for
 #: Orders that need the model: by its confidence.
 _BY_CONFIDENCE = {"unsure": 1, "sure": -1}
@@ -69,6 +71,7 @@ class Browser:
         self.routes = [
             Route("/api/browse", self.browse),
             Route("/api/about/{number:int}", self.about),
+            Route("/api/neighbours/{number:int}", self.neighbours),
         ]
 
     @property
@@ -203,6 +206,25 @@ class Browser:
             for answer in self.store.catalogue.answers(number)
         ]
         return JSONResponse({**self._describe(np.array([number]))[0], "answers": answers})
+
+    def neighbours(self, request: Request) -> Response:
+        """The labelled images that are most like one; none for an image of the audit.
+
+        What is like it would lead the person who is asked.
+        """
+        number = request.path_params["number"]
+        image = self.store.image(number)
+        if self.likeness is None or (
+            image["reserved"] and not self.store.catalogue.answers(number)
+        ):
+            return JSONResponse({"images": []})
+        labelled = self.store.catalogue.find(Search(state="labelled"))
+        others, cosines = self.likeness.compare(number, labelled[labelled != number])
+        nearest = np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
+        described = self._describe(others[nearest])
+        for neighbour, cosine in zip(described, cosines[nearest].tolist(), strict=True):
+            neighbour["likeness"] = cosine
+        return JSONResponse({"images": described})
 
 
 def _text(request: Request, name: str) -> str:

@@ -150,6 +150,23 @@ def test_about_one_image(client: TestClient, project: Project) -> None:
     assert client.get("/api/about/999999").status_code == 400
 
 
+def test_neighbours_are_the_nearest_labelled_images(client: TestClient, project: Project) -> None:
+    one, *others = numbers(project)
+    images, vectors = features(project)
+    for image in [one, *others[:9]]:
+        answer(client, image, "red", f"t{image}", reason="browse")
+    unit = dict(
+        zip(images.tolist(), vectors / np.linalg.norm(vectors, axis=1)[:, None], strict=True)
+    )
+    expected = sorted(others[:9], key=lambda image: -float(unit[image] @ unit[one]))[:6]
+    shown = client.get(f"/api/neighbours/{one}").json()["images"]
+    assert [image["image"] for image in shown] == expected
+    assert {image["label"] for image in shown} == {"red"}
+    kept = numbers(project, reserved=True)[0]
+    assert client.get(f"/api/neighbours/{kept}").json() == {"images": []}
+    assert client.get("/api/neighbours/999999").status_code == 400
+
+
 @pytest.mark.parametrize(
     "query",
     ["state=odd", "order=odd", "like=-1", "like=x", "low=2", "high=x", "low=nan", "start=-1",

@@ -109,7 +109,9 @@ const closeButton = () => el("form", { method: "dialog" }, el("button", { class:
 function showHelp() {
   const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
     [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], state.kind === "texts" ? "go through tiles; unfold and scroll a text" : "go through tiles"],
-    [["Enter"], "confirm, keep, open"], [["space"], "in Browse: select"], [["?"], "this list"]];
+    [["Enter"], "confirm, keep, open"], [["space"], "in Browse: select"],
+    ...(state.kind === "texts" ? [] : [[["+", "-", "0"], "zoom in, out, whole image"], [["[", "]"], "brightness"], [["{", "}"], "contrast"]]),
+    [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>
       [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, text)])),

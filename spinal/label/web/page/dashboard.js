@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { drawCurve } from "./curve.js";
 import { drawMatrix } from "./matrix.js";
-import { $, bar, count, el, percent } from "./dom.js";
+import { $, about, bar, count, el, percent } from "./dom.js";
 
 const SIDE = 240, EDGE = 34;
 
@@ -45,12 +45,12 @@ async function load() {
 }
 
 const card = (title, size, ...content) => el("section", { class: `card ${size}` }, el("h2", {}, title), ...content);
-const soft = (text) => el("p", { class: "muted" }, text);
+const soft = (text) => el("p", { class: "muted" }, about(text));
 
 function summary() {
   const { labelled, images } = state.progress;
   const each = board.seconds === null ? "" : `, ${seconds(board.seconds)} an answer`;
-  return `${labelled.toLocaleString("en")} of ${count(images, "image")} labelled${each}`;
+  return about(`${labelled.toLocaleString("en")} of ${count(images, "image")} labelled${each}`);
 }
 
 const seconds = (s) => `${s < 10 ? s.toFixed(1) : Math.round(s)}\u202fs`;
@@ -88,7 +88,7 @@ function calibration() {
     ...groups.flatMap((g) => [
       el("svg:line", { class: "whisker", x1: x(g.confidence), x2: x(g.confidence), y1: y(g.low), y2: y(g.high) }),
       el("svg:circle", { class: "dot", cx: x(g.confidence), cy: y(g.value), r: 4.5 })])),
-  el("table", { class: "figures" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Sure"), el("th", { scope: "col" }, "Right"), el("th", { scope: "col" }, "Images"))),
+  el("table", { class: "figures" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Sure"), el("th", { scope: "col" }, "Right"), el("th", { scope: "col" }, about("Images")))),
     el("tbody", {}, ...groups.map((g) => el("tr", {}, el("td", {}, percent(g.confidence)), el("td", {}, percent(g.value)), el("td", {}, `${g.n}`)))))),
   soft(`Across, how sure the model is; up, how often it is right, with intervals of 95\u202f%. On the dashed line, it is as good as it says. From ${count(total, "image")} of the audit.`)];
 }
@@ -113,7 +113,7 @@ function model() {
     ? "The labels, and all images without one: labels that were held out are better predicted so."
     : "The labels alone: images without one did not make it better.";
   const shares = Object.entries(state.shares ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ");
-  const rows = [["Network", state.model], ...(shares ? [["Who answers", shares]] : []), ["Learned from", from],
+  const rows = [["Network", state.model], ...(shares ? [["Who answers", shares]] : []), ["Learned from", about(from)],
     ["Labels", `${last.trained_on.toLocaleString("en")}, fit ${last.round} in ${seconds(last.seconds)}`]];
   return [el("dl", {}, ...rows.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))];
 }

@@ -4,6 +4,8 @@ import * as api from "./api.js";
 import { drawCurve } from "./curve.js";
 import { $, about, bar, el, percent, toast } from "./dom.js";
 import { fetchText, fullText, unfold } from "./text.js";
+import { drawNeighbours, hideNeighbours } from "./neighbours.js";
+import { Zoom } from "./zoom.js";
 
 const AHEAD = 4;
 const pictures = new Map(); // number of an image -> its decoded <img>, or the text
@@ -11,8 +13,10 @@ let questions = [];
 let busy = false;
 let last = null; // token of the last answer before the page was opened
 let state = null;
+let zoom = null;
 
 export async function start(first) {
+  zoom = new Zoom($("stage"), $("work"));
   state = first;
   last = first.last;
   $("why-title").textContent = about("Why this image");
@@ -73,6 +77,8 @@ async function show() {
     $("stage").replaceChildren(el("p", { class: "stage-note" }, nothing));
     delete $("stage").dataset.image;
     $("file").textContent = "";
+    zoom.fresh();
+    hideNeighbours($("neighbours"));
     drawSide();
     return;
   }
@@ -90,6 +96,9 @@ async function show() {
   $("stage").dataset.image = question.image;
   $("stage").classList.toggle("small", shown.node.naturalWidth < 200);
   $("file").textContent = shown.title ?? question.path;
+  zoom.fresh();
+  if (isHidden(question)) hideNeighbours($("neighbours"));
+  else drawNeighbours($("neighbours"), question.image, state);
   drawSide();
 }
 
@@ -141,7 +150,7 @@ export function key(event) {
   else if (state.kind === "texts" && ["ArrowDown", "ArrowUp"].includes(event.key)) scroll(event.key);
   else {
     const found = classOf(event.key, state);
-    if (!found) return false;
+    if (!found) return zoom.key(event);
     answer(found);
   }
   return true;
@@ -199,9 +208,12 @@ function because({ reason, belief, round }) {
 const sorted = (belief) =>
   state.classes.map(({ name }, i) => [name, belief.probs[i] ?? 0]).sort((a, b) => b[1] - a[1]);
 
+/** What the model believes would lead the person who is asked. */
+const isHidden = (question) => question?.reserved || ["again", "second"].includes(question?.reason);
+
 function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
-  if (question?.reserved || ["again", "second"].includes(question?.reason)) return say("Hidden for this question, so that it does not lead you.");
+  if (isHidden(question)) return say("Hidden for this question, so that it does not lead you.");
   if (!question?.belief) return say(state.rounds.length ? about("It has not seen this image yet.") : "No model yet: it starts with your first answers.");
   const list = sorted(question.belief);
   return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),

@@ -1,6 +1,6 @@
 // The confusion matrix: labels and predictions; each cell opens its images.
 
-import { count, el } from "./dom.js";
+import { about, count, el } from "./dom.js";
 
 export function drawMatrix({ classes, matrix }, open) {
   const total = matrix.flat().reduce((sum, n) => sum + n, 0);
@@ -9,7 +9,7 @@ export function drawMatrix({ classes, matrix }, open) {
   const most = Math.max(...matrix.flat());
   const cell = (n, i, j) => {
     if (!n) return el("td", {}, el("span", { class: "muted" }, "·"));
-    const what = `${count(n, "image")} labelled ${names[i]}, predicted ${names[j]}`;
+    const what = `${about(count(n, "image"))} labelled ${names[i]}, predicted ${names[j]}`;
     const button = el("button", { class: i === j ? "right" : "wrong", title: what, "aria-label": what, onclick: () => open(names[i], names[j]) }, `${n}`);
     button.style.setProperty("--share", `${Math.round(12 + 38 * Math.sqrt(n / most))}%`);
     return el("td", {}, button);
@@ -20,5 +20,5 @@ export function drawMatrix({ classes, matrix }, open) {
         el("caption", {}, "Rows: the label. Columns: the prediction."),
         el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, el("span", {}, name))))),
         el("tbody", {}, ...matrix.map((row, i) => el("tr", {}, el("th", { scope: "row" }, names[i]), ...row.map((n, j) => cell(n, i, j))))))),
-    el("p", { class: "muted" }, `${count(total, "image")}, without those of the audit. A number opens its images.`)];
+    el("p", { class: "muted" }, about(`${count(total, "image")}, without those of the audit. A number opens its images.`))];
 }

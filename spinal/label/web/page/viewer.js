@@ -4,8 +4,10 @@ import * as api from "./api.js";
 import { classOf } from "./label.js";
 import { $, about, el, percent } from "./dom.js";
 import { fetchText, fullText } from "./text.js";
+import { drawNeighbours } from "./neighbours.js";
+import { Zoom } from "./zoom.js";
 
-let items = [], at = 0, state = null, actions = null;
+let items = [], at = 0, state = null, actions = null, zoom = null;
 
 /** Show one of some images; the arrows go through the others. */
 export function show(all, item, now, can) {
@@ -19,21 +21,25 @@ export const close = () => $("viewer").close();
 async function draw() {
   const item = items[at];
   const kept = actions.isKept(item);
-  const facts = el("div", { id: "facts" });
+  const facts = el("div", { id: "facts" }), near = el("div", { hidden: true });
   const title = el("h2", {}, state.kind === "texts" ? "" : item.path);
+  const stage = el("div", { id: "viewer-stage", class: state.kind === "texts" ? "has-text" : "" },
+    state.kind === "texts" ? textOf(item, title) : el("img", { src: `/image/${item.image}`, alt: item.path, draggable: "false" }));
   const was = $("viewer").contains(document.activeElement) ? document.activeElement.textContent : null;
   $("viewer").replaceChildren(
-    el("div", { id: "viewer-stage", class: state.kind === "texts" ? "has-text" : "" },
-      state.kind === "texts" ? textOf(item, title) : el("img", { src: `/image/${item.image}`, alt: item.path })),
+    stage,
     el("div", { id: "viewer-side" },
       el("div", { class: "viewer-head" }, title, el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
       kept ? el("p", { class: "muted" }, "Reserved for the audit: it is asked when its turn comes.")
         : el("div", { class: "choices" }, ...state.classes.map(({ name, keys }) =>
           el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null))),
+      near,
       el("div", { class: "viewer-actions" },
         el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": about("Image before") }, "‹"),
         el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": about("Next image") }, "›"),
-        el("button", { onclick: () => actions.alike(item.image) }, about("Similar images")))));
+        ...(actions.alike ? [el("button", { onclick: () => actions.alike(item.image) }, about("Similar images"))] : []))));
+  zoom = new Zoom(stage);
+  drawNeighbours(near, item.image, state);
   // The button that was pressed is a new one now: the focus stays with it.
   const buttons = [...$("viewer").querySelectorAll("button:enabled")];
   if (was !== null) (buttons.find((button) => button.textContent === was) ?? $("viewer")).focus();
@@ -82,13 +88,13 @@ async function give(label) {
 export function start() {
   $("viewer").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "ArrowRight") turn(1);
+    if (event.target.closest("input")) return; // a slider has keys of its own
+    const name = classOf(event.key, state);
+    if (name) give(name);
+    else if (zoom.key(event)) { /* it was for the image */ }
+    else if (event.key === "ArrowRight") turn(1);
     else if (event.key === "ArrowLeft") turn(-1);
-    else {
-      const name = classOf(event.key, state);
-      if (!name) return;
-      give(name);
-    }
+    else return;
     event.preventDefault();
   });
 }

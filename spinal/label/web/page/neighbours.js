@@ -1,0 +1,43 @@
+// The labelled images that are most like one: why the model may think what it thinks.
+
+import * as api from "./api.js";
+import { about, count, el, toast } from "./dom.js";
+import { preview } from "./text.js";
+import * as viewer from "./viewer.js";
+
+/** Draw them into a node; nothing if there are none. */
+export async function drawNeighbours(node, image, state) {
+  node.dataset.image = image;
+  let images = [];
+  try {
+    ({ images } = await api.get(`/api/neighbours/${image}`));
+  } catch { /* they are not needed */ }
+  if (node.dataset.image !== String(image)) return; // another one is asked by now
+  const bySize = [...grouped(images)].sort((a, b) => b[1].length - a[1].length);
+  node.hidden = !images.length;
+  node.replaceChildren(el("h2", {}, about("Labelled images like this one")),
+    el("div", { class: `near ${state.kind}` }, ...bySize.flatMap(([label, all]) => all.map((item) =>
+      el("button", { title: state.kind === "texts" ? null : item.path, "aria-label": `${label}: ${item.path}`, onclick: () => open(images, item, state) },
+        preview(item, state.kind), el("span", { class: "name" }, label))))));
+}
+
+function grouped(images) {
+  const groups = new Map();
+  for (const item of images) groups.set(item.label, [...(groups.get(item.label) ?? []), item]);
+  return groups;
+}
+
+export const hideNeighbours = (node) => { node.hidden = true; node.dataset.image = ""; };
+
+/** Look at one of them; its label can be wrong, and corrected. */
+const open = (images, item, state) => viewer.show(images, item, state, { give, isKept: () => false });
+
+async function give(image, label) {
+  try {
+    await api.answer([{ token: api.token(), image, label, reason: "browse" }]);
+  } catch (error) {
+    return api.complain(error.message);
+  }
+  const undo = async () => toast(`${count((await api.undo(api.lastAnswer())).undone, "answer")} taken back.`);
+  toast(`${about("1 image")} labelled ${label}.`, { text: "Undo", run: () => undo().catch((error) => api.complain(error.message)) });
+}
