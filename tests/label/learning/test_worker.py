@@ -132,6 +132,7 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     beliefs = Beliefs.load(project.beliefs_file)
     assert len(beliefs.images) == 40
     assert len(beliefs.checked) > 0
+    assert len(beliefs.audited) == len(beliefs.audited_probs) == first["audited"]
     with np.load(project.model_folder / "pool.npz") as kept:  # the model to be used knows them all
         assert len(kept["labels"]) == 20
     reasons = {a["reason"] for a in project.store.answers()}
