@@ -209,9 +209,10 @@ def make_project(folder: Path) -> None:
     make_images(folder)
     project = open_project(folder, classes=("cat", "dog"), encoder="pixels")
     project.scan()
-    project.store.answer([Answer("t", 1, "cat")], "ada", ("cat", "dog"))
+    project.store.answer([Answer("t", 1, "cat")], "ada")
     images, probs = np.arange(1, 8), np.full((7, 2), 0.5, np.float32)
-    Beliefs(1, images, probs, probs[:, 0], images, probs).save(project.beliefs_file)
+    beliefs = Beliefs(1, ("cat", "dog"), images, probs, probs[:, 0], images, probs)
+    beliefs.save(project.beliefs_file)
     project.learnt_file.write_text('{"model": "", "labels": {"1": "cat"}}')
     project.close()
 

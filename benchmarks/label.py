@@ -36,7 +36,8 @@ from spinal.encoders import FeatureCache, load_encoder
 from spinal.files import write_text
 from spinal.label.exports.fitted import load_classifier
 from spinal.label.learning.rounds import make_learner
-from spinal.label.store.project import Project, ProjectSettings, open_project
+from spinal.label.store.project import Project, open_project
+from spinal.label.store.settings import ProjectSettings
 from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Person, Session
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from spinal import __version__
 from spinal.commands import (
+    classes,
     datasets,
     demo,
     demo_spn,
@@ -82,7 +83,10 @@ def _options(
 #: The commands of each panel of the manual, in order.
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Try it": (demo.demo, demo_spn.demo_spn),
-    "Label": (label.label, fit.fit, predict.predict, export.export, label_studio.label_studio),
+    "Label": (
+        label.label, classes.classes, fit.fit, predict.predict, export.export,
+        label_studio.label_studio,
+    ),
     "Compare methods": (run.run, report.report, tune.tune),
     "The paper's other experiments": (
         uncertainty_alone.uncertainty_alone, full_mnist.full_mnist,

@@ -106,13 +106,14 @@ def make_project(folder: Path) -> Project:
     probs[np.arange(len(rows)), classes] += 0.6
     for i, row in enumerate(rows[:40]):
         label = truth[row["path"]] if i % 9 else CLASSES[(classes[i] + 1) % 4]
-        store.answer([Answer(f"t{i}", row["id"], label)], "ada", CLASSES)
+        store.answer([Answer(f"t{i}", row["id"], label)], "ada")
     for row in [row for row in rows[:40] if not row["reserved"]][1:5]:
         other = CLASSES[(number[truth[row["path"]]] + 2) % 4]
-        store.answer([Answer(f"d{row['id']}", row["id"], other)], "grace", CLASSES)
+        store.answer([Answer(f"d{row['id']}", row["id"], other)], "grace")
     audited = np.array([row["id"] for row in store.labelled() if row["reserved"]])
     Beliefs(
-        4, images, probs.astype(np.float32), rng.normal(0, 9, len(rows)).astype(np.float32),
+        4, CLASSES, images, probs.astype(np.float32),
+        rng.normal(0, 9, len(rows)).astype(np.float32),
         images[:40], probs[:40].astype(np.float32), {"spn": 0.7, "logistic": 0.3},
         "another 50 labels would change about 4.1% of the predictions (2.0% to 8.3%)",
         audited, probs[audited - images[0]].astype(np.float32), "pool",

@@ -23,7 +23,7 @@ def make_project(folder: Path, images: int = 30, labelled: int = 18) -> tuple[Pr
     project.scan()
     for row in project.store.images()[:labelled]:
         answer = Answer(f"token-{row['id']}", row["id"], labels[row["path"]])
-        project.store.answer([answer], "ann", CLASSES)
+        project.store.answer([answer], "ann")
     return project, labels
 
 

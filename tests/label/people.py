@@ -31,4 +31,4 @@ def label(project: Project, n: int, wrong: int = -1) -> None:
         if i == wrong:
             said = CLASSES[(CLASSES.index(said) + 1) % 3]
         answer = Answer(f"{time.monotonic_ns()}-{i}", question.image, said)
-        project.store.answer([answer], "ada", CLASSES)
+        project.store.answer([answer], "ada")

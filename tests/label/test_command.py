@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from filelock import FileLock
 from rich.console import Console
+from typer.testing import CliRunner
 
+from spinal.commands.app import app
 from spinal.commands.label import label
 from spinal.errors import DataError, SpinalError
 from spinal.label.store.project import Project
+from spinal.label.store.store import Answer
 from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Connection, Person, read_answers
 from tests.label.conftest import CLASSES
@@ -136,3 +139,24 @@ def test_another_address_needs_the_token_and_warns(project: Project) -> None:
         assert "token" not in page.link
         page.announce(Console(file=(quiet := io.StringIO()), width=200), browser=False)
         assert "warning" not in quiet.getvalue()
+
+
+def test_classes_are_changed_by_a_command(project: Project) -> None:
+    project.store.answer([Answer("t", 1, "red")], "ada")
+
+    def run(*options: str) -> list[list[str]]:
+        done = CliRunner().invoke(app, ["classes", str(project.folder), *options])
+        assert done.exit_code == 0, done.exception
+        return [line.split() for line in done.stdout.splitlines()]
+
+    options = ["--add", "grey", "--rename", "red=crimson", "--key", "grey=x"]
+    assert run(*options, "--merge", "blue=crimson", "--remove", "green") == [
+        ["class", "keys", "images"],
+        ["crimson", "1", "C", "1"],
+        ["grey", "2", "X", "0"],
+    ]
+    assert run("--undo")[0] == ["undone:", "gave", "grey", "the", "key", "X"]
+    assert run("--undo")[0] == ["undone:", "removed", "green"]
+    with pytest.raises(SpinalError, match="give two names"):
+        CliRunner().invoke(app, ["classes", str(project.folder), "--rename", "red"],
+                           catch_exceptions=False)  # fmt: skip

@@ -42,7 +42,7 @@ TRUTH = {text_name(text): label for text, label in zip(TEXTS, LABELS, strict=Fal
 def answer(project: Project, n: int) -> None:
     for row in project.store.images()[:n]:
         given = Answer(f"token-{row['id']}", row["id"], TRUTH[row["path"]])
-        project.store.answer([given], "ann", CLASSES)
+        project.store.answer([given], "ann")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from spinal.errors import FileFormatError, SpinalError
 from spinal.label.exports.classifier import ImageClassifier
 from spinal.label.exports.text_classifier import TextClassifier
 from spinal.label.learning.features import project_encoder
+from spinal.label.learning.learnt import learnt_classes
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project
 from spinal.learner import storage
@@ -61,8 +62,7 @@ def _load(
     assert isinstance(posterior, SPN)
     circuit = posterior.circuit
     assert circuit is not None
-    # Classes that were added since the last fit come last.
-    classes = project.settings.classes[: circuit.n_classes]
+    classes = learnt_classes(project)[: circuit.n_classes]
     try:
         return join(project, posterior, classes)
     except (FileFormatError, NetworkError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Beliefs:
 
     Attributes:
         round: of the model.
+        classes: names of the classes.
         images: numbers of the images, ascending, ``[N]``.
         probs: class probabilities, ``[N, C]``.
         log_density: log-density of each image, ``[N]``: low for images unlike the labelled ones.
@@ -48,6 +50,7 @@ class Beliefs:
     """
 
     round: int
+    classes: tuple[str, ...]
     images: NDArray[np.int64]
     probs: NDArray[np.float32]
     log_density: NDArray[np.float32]
@@ -62,19 +65,38 @@ class Beliefs:
     def save(self, path: Path) -> None:
         """Write the file, atomically."""
         with replacing(path) as partial, partial.open("wb") as file:
-            np.savez(file, **vars(self) | {"shares": json.dumps(self.shares)})
+            texts = {"shares": json.dumps(self.shares), "classes": json.dumps(self.classes)}
+            np.savez(file, **vars(self) | texts)
 
     @classmethod
     def load(cls, path: Path) -> Beliefs:
         """Read a file that `save` wrote. Nothing is unpickled."""
-        values: dict[str, Any] = dict(read_arrays(path, _ARRAYS, _LATER_ARRAYS + _TEXTS))
+        values: dict[str, Any] = dict(
+            read_arrays(path, (*_ARRAYS, "classes"), _LATER_ARRAYS + _TEXTS)
+        )
         values |= {name: str(values[name]) for name in _TEXTS if name in values}
+        values["classes"] = tuple(json.loads(str(values["classes"])))
         values["shares"] = json.loads(values.get("shares", "null"))
         return cls(**values | {"round": int(values["round"])})
+
+    def for_classes(self, classes: Sequence[str]) -> Beliefs:
+        """The same for other classes, by name; those that were not there have probability zero."""
+        if tuple(classes) == self.classes:
+            return self
+        column = {name: i for i, name in enumerate(self.classes)}
+        changed: dict[str, NDArray[np.float32]] = {}
+        for name in ("probs", "checked_probs", "audited_probs"):
+            old = getattr(self, name)
+            changed[name] = np.zeros((len(old), len(classes)), np.float32)
+            for i, label in enumerate(classes):
+                if len(old) and label in column:
+                    changed[name][:, i] = old[:, column[label]]
+        return replace(self, classes=tuple(classes), **changed)
 
     def with_judgements_of(self, other: Beliefs) -> Beliefs:
         """With the other's predictions by models that were trained without some images."""
         names = ("checked", "checked_probs", "audited", "audited_probs")
+        other = other.for_classes(self.classes)
         return replace(self, **{name: getattr(other, name) for name in names})
 
     def row(self, image: int) -> int | None:

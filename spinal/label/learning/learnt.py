@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from spinal.files import CHECKSUMS, existing_folder, verify_checksums, write_text
 from spinal.label.store.project import Project
+from spinal.label.store.settings import ProjectSettings
 
 #: Settings of a project on which its model depends.
-_SETTINGS = ("encoder", "network", "method", "seed")
+_SETTINGS = ("classes", "encoder", "network", "method", "seed")
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,23 @@ class Age:
         return text + (f" and to {self.withdrawn} withdrawn ones" if self.withdrawn else "")
 
 
-def note_learnt(project: Project, labels: Mapping[int, int]) -> None:
-    """Record what the model that was just saved was fitted to: image to class."""
-    names = {str(image): project.settings.classes[label] for image, label in labels.items()}
-    values = {"model": _fingerprint(project), "labels": names}
+def note_learnt(project: Project, settings: ProjectSettings, labels: Mapping[int, str]) -> None:
+    """Record what the model that was just saved was fitted to: settings, and image to class."""
+    values = {
+        "model": _fingerprint(project, settings),
+        "classes": settings.classes,
+        "labels": {str(image): label for image, label in labels.items()},
+    }
     write_text(project.learnt_file, json.dumps(values))
+
+
+def learnt_classes(project: Project) -> tuple[str, ...]:
+    """The classes of the saved model, in its order; those of the project if not known."""
+    try:
+        values = json.loads(project.learnt_file.read_text(encoding="utf-8"))
+        return tuple(str(name) for name in values["classes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return project.settings.classes  # no model yet, or a damaged file
 
 
 def model_age(project: Project) -> Age:
@@ -61,17 +74,17 @@ def _read(project: Project) -> dict[int, str]:
     """The labels that the saved model was fitted to; none if the record is of another model."""
     try:
         values = json.loads(project.learnt_file.read_text(encoding="utf-8"))
-        if values["model"] == _fingerprint(project):
+        if values["model"] == _fingerprint(project, project.settings):
             return {int(image): label for image, label in values["labels"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass  # none yet, or damaged
     return {}
 
 
-def _fingerprint(project: Project) -> str:
+def _fingerprint(project: Project, settings: ProjectSettings) -> str:
     """A hash of the saved model and of the settings that it depends on; an error if damaged."""
     folder = existing_folder(project.model_folder)
     verify_checksums(folder)
-    settings = [getattr(project.settings, name) for name in _SETTINGS]
+    values = [getattr(settings, name) for name in _SETTINGS]
     checksums = (folder / CHECKSUMS).read_bytes()
-    return hashlib.sha256(checksums + json.dumps(settings).encode()).hexdigest()
+    return hashlib.sha256(checksums + json.dumps(values).encode()).hexdigest()

@@ -17,7 +17,7 @@ from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
 from spinal.label.learning.audit import Accuracy, audit_folds, estimate_accuracy
 from spinal.label.store.networks import parse_network
-from spinal.label.store.project import ProjectSettings
+from spinal.label.store.settings import ProjectSettings
 from spinal.learner import ActiveLearner, PoolDryError
 from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed

@@ -31,6 +31,7 @@ from spinal.encoders.images import require_images
 from spinal.encoders.vectors import StoredVectors
 from spinal.errors import FileFormatError, SpinalError
 from spinal.label.learning import rounds
+from spinal.label.learning.advising import advise
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.features import TextCache, feature_cache, project_encoder
 from spinal.label.learning.guarded import guard
@@ -41,7 +42,7 @@ from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.database import StoreError
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
-from spinal.learner.advice import History
+from spinal.label.store.settings import ProjectSettings
 
 #: Features of so many images, or of all, are enough to choose first questions from.
 ENOUGH = 100
@@ -67,12 +68,11 @@ class Worker:
 
     def __init__(self, project: Project, say: Say) -> None:
         self.project, self.store, self.say = project, project.store, say
-        self.settings = project.settings
         # Texts are known by their name alone.
         self._root = project.folder.resolve() if project.texts is None else Path()
         self.encoder = project_encoder(project)
         self.cache = feature_cache(project, self.encoder)
-        name, whole, size = parse_network(self.settings.network)
+        name, whole, size = parse_network(project.settings.network)
         self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
         if self._fine_tuned is not None:
             self._raw: RawImages | None = self._fine_tuned.as_raw_images()
@@ -89,14 +89,20 @@ class Worker:
         self._places: dict[int, int] = {}  # number of an image -> row of its features
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
         self._missing: list[tuple[int, str]] = []  # images without features, in random order
-        self._fitted: dict[int, int] = {}  # what the last fit was told: image -> class
-        self._checked: dict[int, int] = {}  # the same of the last check of labels
-        self._unaudited: tuple[rounds.Snapshot, int, rounds.Round] | None = None  # the last fit
+        self._fitted: dict[int, str] = {}  # what the last fit was told: image -> class
+        self._checked: dict[int, str] = {}  # the same of the last check of labels
+        #: The last fit, until its accuracy is estimated.
+        self._unaudited: tuple[rounds.Snapshot, ProjectSettings, int, rounds.Round] | None = None
         self._beliefs: Beliefs | None = None
         self._covered = 0  # images with features when first questions were last chosen
         self._next_scan = 0.0
         self._last_answer = time.monotonic()
         self._last_change = self._fitted_at = (0, 0)
+
+    @property
+    def settings(self) -> ProjectSettings:
+        """The settings of the project, whose classes may change at any moment."""
+        return self.project.settings
 
     def step(self) -> bool:
         """Do the most urgent step; return False if there is nothing to do."""
@@ -208,20 +214,18 @@ class Worker:
 
     # What is known
 
-    def _labels(self) -> dict[int, int]:
+    def _labels(self) -> dict[int, str]:
         """The classes of all images with a label and features."""
-        number = {name: i for i, name in enumerate(self.settings.classes)}
         change = self.store.last_change()
         if change != self._last_change:
             self._last_change, self._last_answer = change, time.monotonic()
         return {
-            row["id"]: number[row["label"]]
-            for row in self.store.labelled()
-            if row["id"] in self._places
+            row["id"]: row["label"] for row in self.store.labelled() if row["id"] in self._places
         }
 
-    def _snapshot(self) -> rounds.Snapshot:
-        number = {name: i for i, name in enumerate(self.settings.classes)}
+    def _snapshot(self, settings: ProjectSettings) -> rounds.Snapshot:
+        """The images with features; labels are numbers of the classes in ``settings``."""
+        number = {name: i for i, name in enumerate(settings.classes)}
         rows = [row for row in self.store.images() if row["id"] in self._places]
         places = np.array([self._places[row["id"]] for row in rows], np.int64)
         pictures = None
@@ -229,7 +233,7 @@ class Worker:
             at = np.array([self._picture_places[row["id"]] for row in rows], np.int64)
             shape = (self._raw.size, self._raw.size, 3)
             pictures = StoredVectors(self.pictures.vectors, at, shape)
-        labels = [UNLABELLED if r["label"] is None else number[r["label"]] for r in rows]
+        labels = [number.get(row["label"], UNLABELLED) for row in rows]
 
         def flags(name: str) -> NDArray[np.bool_]:
             return np.array([bool(row[name]) for row in rows], bool)
@@ -252,14 +256,15 @@ class Worker:
             return False
         if n_with_features >= 4 * self._covered:
             return True
-        waiting = self.store.questions.waiting()
-        return waiting < self.settings.batch and len(self._snapshot().askable) > waiting
+        waiting, settings = self.store.questions.waiting(), self.settings
+        return waiting < settings.batch and len(self._snapshot(settings).askable) > waiting
 
     def _choose_first_questions(self) -> None:
         self.say({"state": "fitting"})
-        snapshot = self._snapshot()
-        n = self.settings.first_answers + self.settings.batch
-        queue = rounds.first_questions(snapshot, n, self.settings.seed)
+        settings = self.settings
+        snapshot = self._snapshot(settings)
+        n = settings.first_answers + settings.batch
+        queue = rounds.first_questions(snapshot, n, settings.seed)
         self.store.questions.hand_over(self.store.last_round(), queue)
         self._covered = len(self._places)
 
@@ -268,6 +273,8 @@ class Worker:
         labels = self._labels()
         if len(labels) < self.settings.first_answers:
             return False
+        if self._beliefs is not None and self._beliefs.classes != self.settings.classes:
+            return True
         new = len(labels.items() ^ self._fitted.items())
         quiet = time.monotonic() - self._last_answer > QUIET
         if new >= self.settings.batch or (new > 0 and quiet):
@@ -277,18 +284,19 @@ class Worker:
         return since and self.store.questions.waiting() < self.settings.batch
 
     def _fit(self) -> None:
-        labels, change = self._labels(), self._last_change
+        labels, change, settings = self._labels(), self._last_change, self.settings
         self.say({"state": "fitting"})
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(settings)
         number = self.store.last_round() + 1
         result = rounds.fit(
-            snapshot, self.settings, number, 5 * self.settings.batch, self.project.model_folder,
-            self._fine_tuned, self._say_step if self.settings.whole_network else None,
+            snapshot, settings, number, 5 * settings.batch, self.project.model_folder,
+            self._fine_tuned, self._say_step if settings.whole_network else None,
             self.project.features_folder,
         )  # fmt: skip
         beliefs = Beliefs(
-            number, result.images, result.probs, result.log_density, shares=result.shares,
-            advice=self._advice(snapshot, result), learned_from=result.learned_from,
+            number, settings.classes, result.images, result.probs, result.log_density,
+            shares=result.shares, advice=advise(self.project, snapshot, result, settings.classes),
+            learned_from=result.learned_from,
         )  # fmt: skip
         if self._beliefs is not None:  # until labels are checked, and the fit is audited
             beliefs = beliefs.with_judgements_of(self._beliefs)
@@ -297,25 +305,12 @@ class Worker:
         self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
-        self._unaudited = (snapshot, number, result)
+        self._unaudited = (snapshot, settings, number, result)
         self._note_likeness()
         if self._marks is not None:
             self._marks.begin([image for image, _ in result.queue], self._beliefs)
-        note_learnt(self.project, labels)
+        note_learnt(self.project, settings, labels)
         self.say({"state": "fitted"})
-
-    def _advice(self, snapshot: rounds.Snapshot, result: rounds.Round) -> str:
-        """How many predictions more answers would change, by those for images of the audit."""
-        file = self.project.history_file
-        reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)
-        history = History.load(file) if file.exists() else History.begin(reserved)
-        if not len(history.points) or not np.isin(history.points, result.images).all():
-            return ""
-        rows = np.searchsorted(result.images, history.points)
-        history = history.add(result.trained_on, result.probs[rows].argmax(1))
-        history.save(file)
-        advice = history.advice(snapshot.images[snapshot.training])
-        return "" if advice is None else str(advice)
 
     def fit_to_all(self) -> None:
         """Compute the features of all images with a label, and fit the model to them."""
@@ -328,11 +323,11 @@ class Worker:
         """Estimate the accuracy of the last fit."""
         assert self._unaudited is not None
         self.say({"state": "auditing"})
-        snapshot, number, result = self._unaudited
+        snapshot, settings, number, result = self._unaudited
         self._unaudited = None
         found = rounds.audit(
-            snapshot, self.settings, number, result, self._fine_tuned,
-            self._say_step if self.settings.whole_network else None, self.project.features_folder,
+            snapshot, settings, number, result, self._fine_tuned,
+            self._say_step if settings.whole_network else None, self.project.features_folder,
         )  # fmt: skip
         if found is not None:
             accuracy = found.accuracy
@@ -347,10 +342,10 @@ class Worker:
 
     def _check_labels(self) -> None:
         assert self._beliefs is not None
-        labels = self._labels()
+        labels, settings = self._labels(), replace(self.settings, classes=self._beliefs.classes)
         self.say({"state": "checking"})
-        snapshot = self._snapshot()
-        rows, probs = rounds.check_labels(snapshot, len(self.settings.classes), self.settings.seed)
+        snapshot = self._snapshot(settings)
+        rows, probs = rounds.check_labels(snapshot, len(settings.classes), settings.seed)
         self._change_beliefs(checked=snapshot.images[rows], checked_probs=probs)
         self._doubt(snapshot, rows, probs)
         self._checked = labels

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import replacing
 
-VERSION = 2
-#: What makes a file of the next version from one of this.
+VERSION = 3
+#: The tables of a new file.
+_SCRIPTS = ("schema.sql", "classes.sql")
+#: What makes a file of the next version from one of this: statements, and scripts of them.
 _MIGRATIONS = {
     1: (
         "ALTER TABLE images RENAME COLUMN holdout TO reserved",
@@ -22,6 +25,7 @@ _MIGRATIONS = {
         "ALTER TABLE rounds ADD COLUMN accuracy REAL",
         "UPDATE rounds SET accuracy = 1.0 * correct / audited WHERE audited > 0",
     ),
+    2: ("classes.sql",),
 }
 
 
@@ -62,21 +66,17 @@ class Database:
     def _prepare(self) -> None:
         with self.transaction() as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                script = (
-                    files("spinal.label.store").joinpath("schema.sql").read_text(encoding="utf-8")
-                )
-                for statement in _statements(script):
-                    db.execute(statement)
-            elif version < VERSION:
-                for older in range(version, VERSION):
-                    for statement in _MIGRATIONS[older]:
-                        db.execute(statement)
+            steps: Sequence[str] = _SCRIPTS
+            if 0 < version <= VERSION:
+                steps = [s for older in range(version, VERSION) for s in _MIGRATIONS[older]]
             elif version > VERSION:
                 raise FileFormatError(
                     f"{self.path}: written by another version of spinal "
                     f"(format {version}, this one reads {VERSION})"
                 )
+            for step in steps:
+                for statement in _statements(step):
+                    db.execute(statement)
             if version != VERSION:
                 db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -169,6 +169,11 @@ _MEANINGS = {
 }
 
 
+def timestamp() -> str:
+    """The time now, in UTC, as it is stored."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
 def _damaged(path: Path, why: str) -> str:
     return (
         f"{path}: not a file of labels, or damaged ({why}); end `spinal label`, and start it again "
@@ -176,8 +181,15 @@ def _damaged(path: Path, why: str) -> str:
     )
 
 
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would end the transaction."""
+def _statements(step: str) -> Iterator[str]:
+    """A statement itself, or those of a script, one by one.
+
+    `executescript` would end the transaction.
+    """
+    if not step.endswith(".sql"):
+        yield step
+        return
+    script = files("spinal.label.store").joinpath(step).read_text(encoding="utf-8")
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

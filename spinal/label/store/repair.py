@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,12 @@ COPIES = 7
 _NAME = "labels-{}.sqlite"
 #: Columns that had another name in files of the first version.
 _RENAMED = {"holdout": "reserved", "tested_on": "audited"}
+
+#: The tables that are saved, and the columns that tell their rows apart.
+_KEYS = {
+    "images": ("id",), "answers": ("token",), "rounds": ("round",), "classes": ("name",),
+    "class_changes": ("id",), "moved_answers": ("change", "answer"),
+}  # fmt: skip
 
 Row = dict[str, Any]
 
@@ -55,7 +61,9 @@ def copies_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(_NAME.format("*")))
 
 
-def repair(path: Path, copies: Path, *, audit: float = 0.05, seed: int = 0) -> Repair:
+def repair(
+    path: Path, copies: Path, classes: Sequence[str], *, audit: float = 0.05, seed: int = 0
+) -> Repair:
     """Make a new file of labels from what can be read of the old one and of its copies.
 
     The damaged file is kept under another name. Labels follow from the answers.
@@ -63,21 +71,25 @@ def repair(path: Path, copies: Path, *, audit: float = 0.05, seed: int = 0) -> R
     Args:
         path: the file of labels.
         copies: the folder of copies.
+        classes: if those in the file cannot be read. Others that answers name are added.
         audit: as for `Store`, like ``seed``: for images of which only the path can be read.
         seed: see ``audit``.
     """
-    tables: dict[str, dict[Any, Row]] = {"images": {}, "answers": {}, "rounds": {}}
+    tables: dict[str, dict[Any, Row]] = {table: {} for table in _KEYS}
     for source in (*copies_in(copies), path):  # what is newer counts more
-        for table, key in (("images", "id"), ("answers", "token"), ("rounds", "round")):
-            tables[table] |= {row[key]: row for row in _readable_rows(source, table)}
+        for table, key in _KEYS.items():
+            rows = list(_readable_rows(source, table))
+            if table == "classes" and rows:
+                tables[table] = {}  # those of an older copy may have been renamed or removed
+            tables[table] |= {tuple(row[name] for name in key): row for row in rows}
         for row in _readable_paths(source):
             draw = draw_of(seed, row["path"])
             reserved = bool(audit) and draw < RESERVE
-            tables["images"].setdefault(row["id"], {**row, "draw": draw, "reserved": reserved})
+            tables["images"].setdefault((row["id"],), {**row, "draw": draw, "reserved": reserved})
     fresh = path.with_name(path.name + ".repaired")
     for name in _files(fresh):
         name.unlink(missing_ok=True)
-    saved, lost = _fill(fresh, tables)
+    saved, lost = _fill(fresh, tables, classes)
     old = path.with_name(f"labels-damaged-{datetime.now():%Y-%m-%d-%H%M%S}.sqlite")
     for from_, to in zip(_files(path), _files(old), strict=True):
         with suppress(FileNotFoundError):
@@ -86,7 +98,7 @@ def repair(path: Path, copies: Path, *, audit: float = 0.05, seed: int = 0) -> R
     return Repair(saved, lost, old)
 
 
-def _fill(path: Path, tables: dict[str, dict[Any, Row]]) -> tuple[int, int]:
+def _fill(path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str]) -> tuple[int, int]:
     """Make a file of labels from rows; the number of answers in it, and of those left out.
 
     Rows that contradict the tables, as damaged ones do, are left out.
@@ -96,11 +108,16 @@ def _fill(path: Path, tables: dict[str, dict[Any, Row]]) -> tuple[int, int]:
             _insert(db, "images", {**row, "label": None, "disputed": False, "problem": None})
         answers = sorted(tables["answers"].values(), key=lambda row: row["id"])
         stored = [_insert(db, "answers", row) for row in answers]
-        for row in tables["rounds"].values():
-            _insert(db, "rounds", row)
+        for table in ("rounds", "classes", "class_changes", "moved_answers"):
+            for row in tables[table].values():
+                _insert(db, table, row)
     with closing(Store(path)) as store:
+        store.classes.begin(classes)
         for image in {row["image"] for row in store.answers()}:
             store.settle(image)
+        named = {row["label"] for row in store.answers() if row["undone"] is None}
+        for label in sorted(named - {None, *store.classes.names()}):
+            store.classes.add(label, "spinal label --repair")
     return sum(stored), len(stored) - sum(stored)
 
 

@@ -1,5 +1,6 @@
--- Answers are only ever added or marked as undone. What follows from them (images.label and
--- images.disputed) is worked out again in the same transaction, so that it is never out of step.
+-- Answers are only ever added or marked as undone, or renamed with their class (classes.sql). What
+-- follows from them (images.label and images.disputed) is worked out again in the same transaction,
+-- so that it is never out of step.
 
 CREATE TABLE images (
     id       INTEGER PRIMARY KEY,

@@ -6,15 +6,15 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from spinal.errors import LabelError
 from spinal.label.store.activity import Activity
 from spinal.label.store.catalogue import Catalogue
-from spinal.label.store.database import Database
+from spinal.label.store.classes import Classes
+from spinal.label.store.database import Database, timestamp
 from spinal.label.store.questions import Questions
 
 #: Share of the images that are reserved for the audit: more than it asks, for the mean confidence.
@@ -49,6 +49,7 @@ class Store:
         seed: of the choice of the images that are reserved for it.
 
     Attributes:
+        classes: the classes and their changes.
         questions: the assignment of questions.
         catalogue: search among all images.
         activity: who did what.
@@ -58,6 +59,7 @@ class Store:
         self._database = Database(path)
         self.seed = seed
         self._reserve = RESERVE if audit else 0.0
+        self.classes = Classes(self._database, self.settle)
         self.questions = Questions(self._database, audit)
         self.catalogue = Catalogue(self._database)
         self.activity = Activity(self._database)
@@ -150,20 +152,18 @@ class Store:
 
     # Answers
 
-    def answer(
-        self, answers: Sequence[Answer], person: str, classes: Sequence[str]
-    ) -> list[sqlite3.Row]:
+    def answer(self, answers: Sequence[Answer], person: str) -> list[sqlite3.Row]:
         """Record answers, all or none; return their rows.
 
         Raises:
             LabelError: for an unknown image or class, or a token that was used for another answer.
         """
         with self._database.transaction():
+            answers = [
+                a if a.label is None else replace(a, label=self.classes.resolve(a.label))
+                for a in answers
+            ]
             for answer in answers:
-                if answer.label is not None and answer.label not in classes:
-                    raise LabelError(
-                        f"there is no class {answer.label!r}: the classes are {', '.join(classes)}"
-                    )
                 self._record(answer, person)
             return [self._stored(answer, person) for answer in answers]
 
@@ -180,7 +180,7 @@ class Store:
                 "INSERT INTO answers (token, image, person, at, label, round, reason, decides) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (token) DO NOTHING",
                 (
-                    answer.token, answer.image, person, _now(), answer.label, round, reason,
+                    answer.token, answer.image, person, timestamp(), answer.label, round, reason,
                     answer.decides,
                 ),
             ).rowcount  # fmt: skip
@@ -204,7 +204,7 @@ class Store:
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE answers SET undone = ? WHERE token = ? AND person = ? AND undone IS NULL",
-                (_now(), token, person),
+                (timestamp(), token, person),
             )
             row = self._database.one(
                 "SELECT * FROM answers WHERE token = ? AND person = ?", token, person
@@ -270,7 +270,7 @@ class Store:
             db.execute(
                 "INSERT INTO rounds (round, at, trained_on, audited, correct, seconds) "
                 "VALUES (?, ?, ?, 0, 0, ?)",
-                (round, _now(), trained_on, seconds),
+                (round, timestamp(), trained_on, seconds),
             )
 
     def add_audit(
@@ -324,7 +324,3 @@ def draw_of(seed: int, path: str) -> float:
     """A number in [0, 1), uniform over seeds and paths."""
     digest = hashlib.blake2b(f"{seed}:{path}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

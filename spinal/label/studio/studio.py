@@ -24,7 +24,7 @@ from spinal.encoders.vectors import StoredVectors, content_hash
 from spinal.errors import DataError, SpinalError
 from spinal.label.exports.label_studio import certainty, choice
 from spinal.label.learning import rounds
-from spinal.label.store.project import ProjectSettings
+from spinal.label.store.settings import ProjectSettings
 from spinal.label.studio.api import StudioAPI, StudioError
 
 SAMPLING = "Uncertainty sampling"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-_TAKEN = {"u"}  # undo
+from spinal.label.store.classes import RESERVED_KEYS
 
 
-def class_keys(classes: Sequence[str]) -> list[list[str]]:
+def class_keys(classes: Sequence[str], own: Mapping[str, str] | None = None) -> list[list[str]]:
     """Keys of each class: a digit for the first nine, and a letter, from its name if one is free.
 
     First letters have priority: "cat" gets C even if it comes after "arctic fox".
 
+    Args:
+        classes: names of the classes.
+        own: keys that users chose, by class: instead of the letter, and for no other class.
+
     Examples:
         >>> class_keys(["cat", "dog", "crow"])
         [['1', 'c'], ['2', 'd'], ['3', 'r']]
+        >>> class_keys(["cat", "dog", "crow"], {"dog": "c", "crow": "1"})
+        [['a'], ['2', 'c'], ['3', '1']]
     """
-    letters: dict[str, str] = {}
-    free = [c for c in "abcdefghijklmnopqrstuvwxyz" if c not in _TAKEN]
+    letters = dict(own or {})
+    taken = {*RESERVED_KEYS, *letters.values()}
+    free = [c for c in "abcdefghijklmnopqrstuvwxyz" if c not in taken]
     for wish in (lambda name: name[:1], lambda name: name, lambda _: "".join(free)):
         for name in classes:
             if name not in letters:
@@ -25,7 +32,5 @@ def class_keys(classes: Sequence[str]) -> list[list[str]]:
                 if letter is not None:
                     letters[name] = letter
                     free.remove(letter)
-    return [
-        [*([str(i)] if i <= 9 else []), *([letters[name]] if name in letters else [])]
-        for i, name in enumerate(classes, 1)
-    ]
+    digits = {name: str(i) for i, name in enumerate(classes[:9], 1) if str(i) not in taken}
+    return [[keys[name] for keys in (digits, letters) if name in keys] for name in classes]

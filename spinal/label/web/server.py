@@ -27,8 +27,8 @@ from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
 from spinal.label.web.browsing import Browser
+from spinal.label.web.classes import ClassEditor
 from spinal.label.web.dashboard import Dashboard
-from spinal.label.web.keys import class_keys
 from spinal.label.web.requests import (
     MOST_TILES,
     explain,
@@ -69,6 +69,7 @@ class Server:
         self.supervisor = supervisor
         self.views, self.texts = Views(project), TextViews(project)
         self.browser = Browser(self.views)
+        self._classes = ClassEditor(project, self._wake)
         self._decoding = CapacityLimiter(DECODED)
         self._page = {
             file.name: file.read_bytes()
@@ -92,6 +93,7 @@ class Server:
                 Route("/api/undo", posted(self.undo), methods=["POST"]),
                 *self.browser.routes,
                 *Dashboard(self.browser).routes,
+                *self._classes.routes,
             ],
             middleware=[Middleware(Guard, rules=rules)],
             exception_handlers={SpinalError: explain},
@@ -183,7 +185,7 @@ class Server:
         person = read_text(body, "person")
         given = [read_answer(answer) for answer in answers]
         self.browser.check(given)
-        self.store.answer(given, person, self.project.settings.classes)
+        self.store.answer(given, person)
         self._wake()
         return self._questions(body)
 
@@ -234,15 +236,12 @@ class Server:
         settings = self.project.settings
         person = request.query_params.get("person", "")
         last = self.store.last_answer(person)
-        keys = class_keys(settings.classes)
         progress = self.store.progress()
         return JSONResponse(
             {
                 "name": self.project.folder.name,
                 "kind": settings.kind,
-                "classes": [
-                    {"name": name, "keys": keys[i]} for i, name in enumerate(settings.classes)
-                ],
+                "classes": self._classes.describe(),
                 "model": settings.describe_model(),
                 "shares": self.views.shares(),
                 "advice": self.views.beliefs.advice if self.views.beliefs else "",

@@ -28,12 +28,23 @@ class Views:
 
     def __init__(self, project: Project) -> None:
         self.project, self.store = project, project.store
-        self._beliefs = Newest(project.beliefs_file, Beliefs.load)
+        self._newest = Newest(project.beliefs_file, Beliefs.load)
+        self._beliefs: tuple[Beliefs, Beliefs] | None = None  # as loaded; for the classes of now
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """The beliefs of the newest round."""
-        return self._beliefs.get()
+        """The beliefs of the newest round, for the classes of now."""
+        newest = self._newest.get()
+        if newest is None:
+            return None
+        classes = self.store.classes.names()
+        if (
+            self._beliefs is None
+            or self._beliefs[0] is not newest
+            or self._beliefs[1].classes != classes
+        ):
+            self._beliefs = newest, newest.for_classes(classes)
+        return self._beliefs[1]
 
     def shares(self) -> dict[str, float] | None:
         """The weight of each classifier in what the model believes; None if one predicts alone."""
@@ -44,10 +55,9 @@ class Views:
     def guesses(self, label: str, start: int, n: int) -> dict[str, Any]:
         """Unlabelled images of a predicted class, most confident first."""
         beliefs = self.beliefs
-        classes = self.project.settings.classes
-        if beliefs is None or label not in classes:
+        if beliefs is None or label not in beliefs.classes:
             return {"images": [], "more": False}
-        return self._page(beliefs, beliefs.surest(classes.index(label)), start, n)
+        return self._page(beliefs, beliefs.surest(beliefs.classes.index(label)), start, n)
 
     def outliers(self, start: int, n: int) -> dict[str, Any]:
         """Unlabelled images by density, lowest first."""
@@ -64,7 +74,7 @@ class Views:
         beliefs = self.beliefs
         if beliefs is None or not len(beliefs.checked):
             return []
-        classes = self.project.settings.classes[: beliefs.checked_probs.shape[1]]
+        classes = beliefs.classes
         labels = {row["id"]: row for row in self.store.labelled()}
         seen = self.store.answered_as("mistake") | self.store.answered_as("again")
         known = [
@@ -104,7 +114,7 @@ class Views:
         beliefs = self.beliefs
         if beliefs is None:
             return {}
-        classes = self.project.settings.classes[: beliefs.probs.shape[1]]
+        classes = beliefs.classes
         answers = [
             row for row in self.store.shared_answers()
             if row["label"] in classes and beliefs.row(row["image"]) is not None
@@ -141,7 +151,6 @@ class Views:
     def _tiles(
         self, beliefs: Beliefs, rows: Iterable[int], paths: dict[int, str]
     ) -> list[dict[str, Any]]:
-        classes = self.project.settings.classes
         tiles = []
         for row in rows:
             image = int(beliefs.images[row])
@@ -151,7 +160,7 @@ class Views:
                     {
                         "image": image,
                         "path": paths[image],
-                        "label": classes[best],
+                        "label": beliefs.classes[best],
                         "confidence": float(beliefs.probs[row, best]),
                     }
                 )

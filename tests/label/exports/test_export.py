@@ -47,7 +47,7 @@ def modelled(
 def answers(project: Project, number: int, *given: tuple[str, str | None]) -> None:
     for i, (person, label) in enumerate(given):
         answer = Answer(f"{number}-{person}-{i}", number, label)
-        project.store.answer([answer], person, CLASSES)
+        project.store.answer([answer], person)
 
 
 def test_a_table_that_can_be_read_again(tmp_path: Path, labelled) -> None:
@@ -101,7 +101,7 @@ def test_class_names_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
     project = open_project(tmp_path / "images", classes=classes, encoder="pixels")
     project.scan()
     for number, label in ((1, "../../up"), (2, "..")):
-        project.store.answer([Answer(label, number, label)], "ann", classes)
+        project.store.answer([Answer(label, number, label)], "ann")
     export(project, "imagefolder", tmp_path / "x" / "out")
     written = [path for path in tmp_path.rglob("*.png") if "images" not in path.parts]
     assert sorted(path.relative_to(tmp_path / "x" / "out").parts[0] for path in written) == [

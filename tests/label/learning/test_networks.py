@@ -31,7 +31,8 @@ from spinal.label.store.networks import (
     describe_network,
     parse_network,
 )
-from spinal.label.store.project import Project, ProjectSettings, open_project
+from spinal.label.store.project import Project, open_project
+from spinal.label.store.settings import ProjectSettings
 from spinal.label.web.security import Rules
 from spinal.label.web.server import Server
 from spinal.networks import NetworkError, TrainSettings

@@ -20,11 +20,13 @@ from spinal.circuits.training import FitSettings
 from spinal.data import as_points
 from spinal.label.learning import rounds, worker
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.learnt import learnt_classes, model_age
 from spinal.label.learning.rounds import Snapshot, audit, check_labels, first_questions, fit
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.learning.worker import Worker
-from spinal.label.store.project import Project, ProjectSettings
+from spinal.label.store.project import Project
+from spinal.label.store.settings import ProjectSettings
 from spinal.label.store.store import Answer
 from spinal.learner import ActiveLearner
 from spinal.networks import TrainSettings, build_network
@@ -168,11 +170,11 @@ def test_the_most_suspect_answers_are_asked_again(
         if q.reason not in ("audit", "again")
     )
     wrong = CLASSES[(CLASSES.index(truth(question.path)) + 1) % 3]
-    project.store.answer([Answer("wrong", question.image, wrong)], "ada", CLASSES)
+    project.store.answer([Answer("wrong", question.image, wrong)], "ada")
     work(busy)
     first = project.store.questions.ask("another tab", "ada", 1)[0]
     assert (first.image, first.reason) == (question.image, "again")
-    project.store.answer([Answer("better", first.image, truth(first.path))], "ada", CLASSES)
+    project.store.answer([Answer("better", first.image, truth(first.path))], "ada")
     assert project.store.image(first.image)["label"] == truth(first.path)
     work(busy)
     assert project.store.questions.ask("another tab", "ada", 1)[0].reason != "again"
@@ -204,10 +206,35 @@ def test_questions_do_not_run_out_by_skipping(project: Project) -> None:
     work(busy)
     before = project.store.last_round()
     for i, question in enumerate(project.store.questions.ask("tab", "ada", 40)):
-        project.store.answer([Answer(f"skip-{i}", question.image, None)], "ada", CLASSES)
+        project.store.answer([Answer(f"skip-{i}", question.image, None)], "ada")
     work(busy)
     assert project.store.last_round() > before
     assert project.store.questions.waiting() == 0  # there is nothing left, and nothing turns
+
+
+@pytest.mark.usefixtures("fast")
+def test_changed_classes_are_learnt_at_once(project: Project) -> None:
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    label(project, 24)
+    work(busy)
+    before = Beliefs.load(project.beliefs_file)
+    project.store.classes.add("grey", "ada")
+    project.store.classes.rename("red", "crimson", "ada")
+    project.store.classes.merge("green", "blue", "ada")
+    work(busy)
+    after = Beliefs.load(project.beliefs_file)
+    assert after.classes == ("crimson", "blue", "grey")
+    assert after.round > before.round
+    crimson = [i for i, row in enumerate(project.store.images()) if truth(row["path"]) == "red"]
+    assert (after.probs[crimson].argmax(1) == 0).mean() > 0.8
+    assert after.checked_probs.shape[1] == 3
+    assert learnt_classes(project) == after.classes
+    assert model_age(project).is_current
+    project.store.classes.undo()
+    assert learnt_classes(project) == after.classes  # of the model, until it is fitted again
+    work(busy)
+    assert Beliefs.load(project.beliefs_file).classes == ("crimson", "green", "blue", "grey")
 
 
 def eventually(true: Callable[[], bool], seconds: float = 300) -> None:

@@ -15,7 +15,8 @@ from spinal.data import images
 from spinal.errors import DataError, FileFormatError, SpinalError
 from spinal.label.store.finding import find_images, find_unreadable
 from spinal.label.store.pictures import inspect
-from spinal.label.store.project import ProjectSettings, open_project
+from spinal.label.store.project import open_project
+from spinal.label.store.settings import ProjectSettings, read_settings
 from tests.label.files import make_images, png_that_claims
 
 
@@ -49,12 +50,17 @@ def test_a_project_that_kept_a_share_for_testing_is_audited_now(folder: Path) ->
     assert project.settings.audit == 0.05
 
 
-def test_classes_may_be_added_and_not_taken_away(folder: Path) -> None:
+def test_classes_are_added_by_the_command_and_never_taken_away(folder: Path) -> None:
     open_project(folder, classes=("cat", "dog"))
     more = open_project(folder, classes=("dog", "none", "cat"))
     assert more.settings.classes == ("cat", "dog", "none")  # keys stay where they are
-    with pytest.raises(SpinalError, match="cannot be taken away"):
-        open_project(folder, classes=("cat", "none"))
+    more.store.classes.rename("cat", "feline", "ada")
+    again = open_project(folder, classes=("cat", "dog"))  # the same command as at the beginning
+    assert again.settings.classes == ("feline", "dog", "none")
+    assert read_settings(again.home / "project.json")[1] == again.settings
+    more.store.classes.remove("dog", "ada")
+    with pytest.raises(SpinalError, match=r"'dog' was removed: .* --add dog"):
+        open_project(folder, classes=("cat", "dog"))
 
 
 @pytest.mark.parametrize("classes", [("cat",), ("cat", "cat"), ("cat", ""), ("cat", "a\nb")])

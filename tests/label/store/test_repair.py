@@ -36,9 +36,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of labels with many pages."""
     path = tmp_path_factory.mktemp("filled") / "labels.sqlite"
     store = Store(path)
+    store.classes.begin(CLASSES)
     store.add_images(f"folder/{i:04}.png" for i in range(IMAGES))
     answers = [Answer(f"token-{i}", i + 1, CLASSES[i % 3]) for i in range(ANSWERS)]
-    store.answer(answers, "ada", CLASSES)
+    store.answer(answers, "ada")
     store.add_round(1, 100, 2.0)
     store.add_audit(1, 10, 8, (0.8, 0.5, 0.9))
     store.close()
@@ -67,7 +68,7 @@ def test_damage_is_found_and_repaired(filled: Path, tmp_path: Path, seed: int) -
     truth = said(filled)
     path = Path(shutil.copy(filled, tmp_path / "labels.sqlite"))
     damage(path, seed)
-    result = repair(path, tmp_path / "copies")
+    result = repair(path, tmp_path / "copies", CLASSES)
     saved = said(path)
     assert len(saved) == result.answers
     assert result.old.exists()
@@ -87,7 +88,7 @@ def test_images_are_found_by_their_paths_alone(filled: Path, tmp_path: Path) -> 
     with path.open("r+b") as file:
         file.seek(size * (root - 1))
         file.write(b"\xff" * size)
-    repair(path, tmp_path / "copies")
+    repair(path, tmp_path / "copies", CLASSES)
     assert said(path) == truth
     before, after = Store(filled), Store(path)
     assert [tuple(row) for row in before.images()] == [tuple(row) for row in after.images()]
@@ -101,11 +102,11 @@ def test_with_a_copy_nothing_older_than_it_is_lost(filled: Path, tmp_path: Path,
     path = Path(shutil.copy(filled, tmp_path / "labels.sqlite"))
     store = Store(path)
     keep_copy(store, tmp_path / "copies")
-    store.answer([Answer("later", IMAGES, "red")], "bob", CLASSES)
+    store.answer([Answer("later", IMAGES, "red")], "bob")
     store.close()
     path.write_bytes(b"\0" * 8192 + path.read_bytes()[8192:])  # not even its head is left
     damage(path, seed)
-    repair(path, tmp_path / "copies")
+    repair(path, tmp_path / "copies", CLASSES)
     assert truth.items() <= said(path).items()
 
 
@@ -173,25 +174,25 @@ def test_a_full_disk_is_named_and_nothing_half_is_stored(project: Project) -> No
     database.all("PRAGMA max_page_count = 1")  # as many pages as there are
     with pytest.raises(StoreError, match="disk is full; make room"):  # noqa: PT012
         for i in range(10_000):
-            project.store.answer([Answer(f"t{i}" + "x" * 90, 1, "red")], "ada", CLASSES)
+            project.store.answer([Answer(f"t{i}" + "x" * 90, 1, "red")], "ada")
     n = len(project.store.answers())
     database.all("PRAGMA max_page_count = 1000000")
-    project.store.answer([Answer("again", 1, "red")], "ada", CLASSES)
+    project.store.answer([Answer("again", 1, "red")], "ada")
     assert len(project.store.answers()) == n + 1
 
 
 def test_a_read_only_file_is_named(project: Project) -> None:
     project.store._database.all("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match="is the folder read-only"):
-        project.store.answer([Answer("t", 1, "red")], "ada", CLASSES)
+        project.store.answer([Answer("t", 1, "red")], "ada")
 
 
 def test_answers_do_not_go_into_a_file_that_was_moved(project: Project, tmp_path: Path) -> None:
     project.home.rename(tmp_path / "moved")
     with pytest.raises(StoreError, match="not there any more"):
-        project.store.answer([Answer("t", 1, "red")], "ada", CLASSES)
+        project.store.answer([Answer("t", 1, "red")], "ada")
     (tmp_path / "moved").rename(project.home)
-    project.store.answer([Answer("t", 1, "red")], "ada", CLASSES)
+    project.store.answer([Answer("t", 1, "red")], "ada")
     assert sqlite3.connect(project.home / "labels.sqlite").execute(
         "SELECT count(*) FROM answers"
     ).fetchone() == (1,)
@@ -207,9 +208,9 @@ def test_a_limit_of_the_size_of_files_is_no_damage(project: Project) -> None:
     try:
         with pytest.raises(StoreError, match="full"):  # noqa: PT012
             for i in range(100):
-                project.store.answer([Answer(f"t{i}", 1, "red")], "ada", CLASSES)
+                project.store.answer([Answer(f"t{i}", 1, "red")], "ada")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
     n = len(project.store.answers())
-    project.store.answer([Answer("again", 1, "red")], "ada", CLASSES)
+    project.store.answer([Answer("again", 1, "red")], "ada")
     assert len(project.store.answers()) == n + 1

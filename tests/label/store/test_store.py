@@ -22,12 +22,13 @@ CLASSES = ("cat", "dog")
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "labels.sqlite", audit=0.2, seed=1)
+    store.classes.begin(CLASSES)
     store.add_images(f"{i:03}.png" for i in range(200))
     return store
 
 
 def say(store: Store, image: int, label: str | None, token: str, person: str = "ada") -> None:
-    store.answer([Answer(token, image, label)], person, CLASSES)
+    store.answer([Answer(token, image, label)], person)
 
 
 def queue_up(store: Store, n: int) -> list[int]:
@@ -50,7 +51,7 @@ def test_refused_answers_leave_no_trace(store: Store) -> None:
     good = Answer("a", 1, "cat")
     for wrong in (Answer("b", 2, "horse"), Answer("b", 9999, "cat")):
         with pytest.raises(LabelError):
-            store.answer([good, wrong], "ada", CLASSES)
+            store.answer([good, wrong], "ada")
     assert store.answers() == []
     assert store.progress()["labelled"] == 0
 
@@ -78,7 +79,7 @@ def test_disagreement_is_listed_and_decided(store: Store) -> None:
         ("bob", "dog"),
     ]
     decision = Answer("t3", 5, "dog", reason="disagreement", decides=True)
-    store.answer([decision], "eve", CLASSES)
+    store.answer([decision], "eve")
     assert store.disagreements() == []
     assert store.image(5)["label"] == "dog"
     store.undo("t3", "eve")
@@ -101,6 +102,7 @@ def test_what_is_reserved_is_a_fixed_random_share(store: Store) -> None:
     store.add_images(f"{i:03}.png" for i in range(200))
     assert {row["path"] for row in store.images() if row["reserved"]} - {"later.png"} == drawn
     other = Store(store._database.path.with_name("other.sqlite"), audit=0.2, seed=2)
+    other.classes.begin(CLASSES)
     other.add_images(f"{i:03}.png" for i in range(200))
     assert {row["path"] for row in other.images() if row["reserved"]} != drawn
 
@@ -141,6 +143,7 @@ def test_leases_of_a_clock_that_was_set_back_are_void(store: Store) -> None:
 
 def test_the_audit_has_its_share_and_at_least_ten_answers(tmp_path: Path) -> None:
     store = Store(tmp_path / "labels.sqlite", audit=0.05, seed=1)
+    store.classes.begin(CLASSES)
     store.add_images(f"{i:04}.png" for i in range(1000))
     queue_up(store, 500)
     audited = []
@@ -194,6 +197,7 @@ def test_one_of_ten_images_is_asked_of_two_people(store: Store) -> None:
 
 def test_without_an_audit_nothing_is_reserved(tmp_path: Path) -> None:
     store = Store(tmp_path / "labels.sqlite", audit=0, seed=1)
+    store.classes.begin(CLASSES)
     store.add_images(f"{i:03}.png" for i in range(100))
     assert not any(row["reserved"] for row in store.images())
     assert {question.reason for question in store.questions.ask("a", "ada", 30)} == {"random"}
@@ -231,6 +235,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> No
         assert audits == [(4, 0.75), (0, None)]
         store.close()
     store = Store(tmp_path / "labels.sqlite")
+    store.classes.begin(CLASSES)
     store.add_round(3, 40, 1.0)
     store.add_audit(3, 10, 8, (0.83, 0.5, 0.95))
     assert dict(store.rounds()[-1])["accuracy"] == 0.83
@@ -291,8 +296,9 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from spinal.label.store.store import *\n"
         "s = Store(Path(sys.argv[1])); s.add_images(f'{i}.png' for i in range(5000))\n"
+        "s.classes.begin(['cat', 'dog'])\n"
         "for i in range(1, 5000):\n"
-        "    s.answer([Answer(f't{i}', i, 'cat')], 'ada', ['cat']); print(i, flush=True)\n"
+        "    s.answer([Answer(f't{i}', i, 'cat')], 'ada'); print(i, flush=True)\n"
     )
     path = tmp_path / "labels.sqlite"
     with subprocess.Popen(
@@ -326,6 +332,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_questions_stay_quick_in_a_large_pool(tmp_path: Path) -> None:
     store = Store(tmp_path / "labels.sqlite")
+    store.classes.begin(CLASSES)
     store.add_images(f"{i}.png" for i in range(100_000))
     steps = 0
 

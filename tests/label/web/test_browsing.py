@@ -50,8 +50,8 @@ def test_all_images_in_pages(client: TestClient, project: Project) -> None:
 def test_states_classes_people_and_names(client: TestClient, project: Project) -> None:
     one, two, three, four = numbers(project)[:4]
     store = project.store
-    store.answer([Answer("a", one, "red"), Answer("b", two, "red")], "ada", CLASSES)
-    store.answer([Answer("c", two, "blue"), Answer("d", three, None)], "bob", CLASSES)
+    store.answer([Answer("a", one, "red"), Answer("b", two, "red")], "ada")
+    store.answer([Answer("c", two, "blue"), Answer("d", three, None)], "bob")
     store.set_problems([(store.image(four)["path"], "damaged")])
     assert browse(client, state="labelled") == [one]
     assert browse(client, state="disputed") == [two]
@@ -124,7 +124,7 @@ def test_damaged_features_are_as_good_as_none(
 
 def test_relabelling_decides_and_is_undone(client: TestClient, project: Project) -> None:
     one = numbers(project)[0]
-    project.store.answer([Answer("a", one, "red")], "bob", CLASSES)
+    project.store.answer([Answer("a", one, "red")], "bob")
     answer(client, one, "blue", "t", reason="browse")
     assert project.store.image(one)["label"] == "blue"  # not a dispute
     client.post("/api/undo", json={"client": "c", "person": "ada", "tokens": ["t"]})

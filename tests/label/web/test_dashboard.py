@@ -100,7 +100,7 @@ def test_who_did_what(client: TestClient, project: Project) -> None:
     answer(client, second, None, "t2")
     answer(client, third, "red", "t3")
     client.post("/api/undo", json={"client": "tab-1", "person": "ada", "tokens": ["t3"]})
-    project.store.answer([Answer("b", first, "blue", "mistake", True)], "bob", CLASSES)
+    project.store.answer([Answer("b", first, "blue", "mistake", True)], "bob")
     times = ("2026-01-01T12:00:00.000+00:00", "2026-01-01T12:00:04.000+00:00",
              "2026-01-01T12:01:04.500+00:00")  # fmt: skip
     for token, at in zip(("t1", "t2", "t3"), times, strict=True):

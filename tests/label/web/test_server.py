@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project
 from spinal.label.web.keys import class_keys
+from tests.label.conftest import CLASSES
 
 ADA = {"client": "tab-1", "person": "ada"}
 
@@ -34,7 +36,7 @@ def believe(project: Project) -> Beliefs:
     probs[np.arange(len(images)), images % 3] = sure
     checked = images[:10]
     known = Beliefs(
-        1, images, probs.astype(np.float32), -images.astype(np.float32), checked,
+        1, CLASSES, images, probs.astype(np.float32), -images.astype(np.float32), checked,
         probs[:10].astype(np.float32), {"spn": 0.62, "logistic": 0.38},
     )  # fmt: skip
     known.save(project.beliefs_file)
@@ -260,9 +262,46 @@ def test_state_says_which_classifiers_answer(client: TestClient, project: Projec
     known = believe(project)
     assert shares() == {"SPN": 0.62, "logistic regression": 0.38}
     older = {name: array for name, array in vars(known).items() if name != "shares"}
+    older["classes"] = json.dumps(known.classes)
     with project.beliefs_file.open("wb") as file:
         np.savez(file, **older)
     assert shares() is None
+
+
+def change(client: TestClient, kind: str, name: str, target: str | None = None) -> Any:
+    body = {**ADA, "kind": kind, "name": name, "target": target}
+    return client.post("/api/classes", json=body)
+
+
+def test_classes_are_changed_on_the_page_and_beliefs_follow(
+    client: TestClient, project: Project
+) -> None:
+    believe(project)
+    image = next(row["id"] for row in project.store.images() if not row["reserved"])
+    answer(client, image, "red", "t1")
+    assert change(client, "add", "grey").status_code == 200
+    assert change(client, "rename", "red", "crimson").status_code == 200
+    reply = change(client, "key", "grey", "X").json()
+    assert [c["name"] for c in reply["classes"]] == ["crimson", "green", "blue", "grey"]
+    assert reply["classes"][3] == {"name": "grey", "keys": ["4", "x"], "own": "x"}
+    state = client.get("/api/state?person=ada").json()
+    assert state["classes"] == reply["classes"]
+    assert state["progress"]["classes"] == {"crimson": 1}
+    belief = next(q["belief"] for q in ask(client, 20) if q["belief"])
+    assert len(belief["probs"]) == 4
+    assert belief["probs"][0] == belief["probs"][3] == 0  # unknown until the next fit
+    refused = change(client, "remove", "red")
+    assert refused.status_code == 400
+    assert "there is no class 'red'" in refused.json()["error"]
+    for kind in ("paint", None, 5):
+        assert change(client, kind, "green").status_code == 400  # type: ignore[arg-type]
+    change(client, "remove", "crimson")
+    assert client.get("/api/state?person=ada").json()["progress"]["labelled"] == 0
+    for last in ("gave grey the key X", "renamed red to crimson", "added grey", None):
+        assert client.post("/api/classes/undo", json=ADA).json()["last"] == last
+    assert client.get("/api/classes").json()["classes"][0]["name"] == "red"
+    assert project.store.image(image)["label"] == "red"
+    assert client.post("/api/classes/undo", json=ADA).status_code == 400
 
 
 def test_keys_are_distinct_and_leave_undo_alone() -> None:

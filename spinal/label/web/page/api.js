@@ -36,7 +36,7 @@ async function request(path, options) {
 
 export const get = (path) => request(path);
 
-const post = (path, body) =>
+export const post = (path, body) =>
   request(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },

@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import * as browse from "./browse.js";
+import * as classes from "./classes.js";
 import * as dashboard from "./dashboard.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
@@ -39,16 +40,21 @@ async function begin() {
 
 const fetchState = () => api.get(`/api/state?person=${encodeURIComponent(api.person.get())}`);
 
+async function refresh() {
+  state = await fetchState();
+  labelling.update(state);
+  const [, , module] = current();
+  if (module !== labelling) module.update?.(state);
+  drawHead();
+  return state;
+}
+
 async function poll() {
   for (;;) {
     await new Promise((wake) => setTimeout(wake, POLL));
     if (document.hidden) continue;
     try {
-      state = await fetchState();
-      labelling.update(state);
-      const [, , module] = current();
-      if (module !== labelling) module.update?.(state);
-      drawHead();
+      await refresh();
     } catch { /* what is sent complains; this comes again */ }
   }
 }
@@ -109,9 +115,9 @@ const closeButton = () => el("form", { method: "dialog" }, el("button", { class:
 function showHelp() {
   const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
     [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], state.kind === "texts" ? "go through tiles; unfold and scroll a text" : "go through tiles"],
-    [["Enter"], "confirm, keep, open"], [["space"], "in Browse: select"],
+    [["Enter"], "take the model's guess; confirm, keep, open"], [["space"], "in Browse: select"],
     ...(state.kind === "texts" ? [] : [[["+", "-", "0"], "zoom in, out, whole image"], [["[", "]"], "brightness"], [["{", "}"], "contrast"]]),
-    [["?"], "this list"]];
+    [["/"], "find a class, where there are many"], [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>
       [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, text)])),
@@ -131,6 +137,7 @@ async function askName() {
 $("person").onclick = async () => { await askName(); location.reload(); };
 $("help-open").onclick = showHelp;
 $("files").onclick = showProblems;
+$("classes-open").onclick = () => classes.open(state, refresh);
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
@@ -139,7 +146,6 @@ addEventListener("keydown", (event) => {
   let done = true;
   if (digit) VIEWS[digit[1] - 1] && go(VIEWS[digit[1] - 1][0]);
   else if (event.key === "?") showHelp();
-  else if (view === "label" && event.key === "Enter") done = false;
   else done = current()[2].key(event);
   if (done) event.preventDefault();
 });

@@ -1,6 +1,7 @@
 // One image at a time. The next ones are fetched and decoded while this one is looked at.
 
 import * as api from "./api.js";
+import * as choices from "./choices.js";
 import { drawCurve } from "./curve.js";
 import { $, about, bar, el, percent, toast } from "./dom.js";
 import { fetchText, fullText, unfold } from "./text.js";
@@ -21,7 +22,7 @@ export async function start(first) {
   last = first.last;
   $("why-title").textContent = about("Why this image");
   $("stage").classList.toggle("has-text", state.kind === "texts");
-  drawChoices();
+  choices.draw(state, answer);
   $("skip").onclick = () => answer(null);
   $("undo").onclick = undo;
   await refill();
@@ -31,9 +32,9 @@ export async function start(first) {
 export function update(now) {
   const classes = JSON.stringify(now.classes) !== JSON.stringify(state.classes);
   state = now;
-  if (classes) drawChoices();
+  if (classes) choices.draw(state, answer);
   drawSide();
-  if (!questions.length && !busy) refill();
+  if ((classes || !questions.length) && !busy) refill(); // what the model believes goes by class
 }
 
 async function refill() {
@@ -107,7 +108,7 @@ async function answer(label) {
   if (busy || !question || !("image" in $("stage").dataset)) return;
   busy = true;
   const began = performance.now();
-  press(label);
+  choices.press(label);
   try {
     const reply = await api.answer([{ token: api.token(), image: question.image, label }], AHEAD);
     await take(reply);
@@ -136,16 +137,15 @@ async function undo() {
   }
 }
 
-function press(label) {
-  for (const button of document.querySelectorAll("#choices button, #skip")) {
-    const it = label === null ? button.id === "skip" : button.dataset.label === label;
-    button.classList.toggle("pressed", it);
-    if (it) setTimeout(() => button.classList.remove("pressed"), 160);
-  }
-}
+/** What the model believes of the image that is shown; undefined if it is hidden or unknown. */
+const guess = () => questions[0]?.belief && sorted(questions[0].belief)[0][0];
 
 export function key(event) {
-  if (event.key === " ") answer(null);
+  if (event.key === "Enter") {
+    if (event.target.closest("button") || !guess()) return false;
+    answer(guess());
+  } else if (event.key === "/" && !$("find").hidden) choices.startFinding();
+  else if (event.key === " ") answer(null);
   else if (event.key.toLowerCase() === "u") undo();
   else if (state.kind === "texts" && ["ArrowDown", "ArrowUp"].includes(event.key)) scroll(event.key);
   else {
@@ -165,16 +165,6 @@ function scroll(direction) {
 
 export const classOf = (key, { classes }) =>
   classes.find(({ keys }) => keys.includes(key.toLowerCase()))?.name;
-
-function drawChoices() {
-  $("choices").replaceChildren(...state.classes.map(({ name, keys }) =>
-    el("button", { "data-label": name, onclick: () => answer(name) },
-      el("span", { class: "name" }, name),
-      el("span", { class: "keys" }, ...keys.map((k) => el("kbd", {}, k.toUpperCase()))))));
-  const n = state.classes.length;
-  $("choices").classList.toggle("many", n > 9);
-  $("choices").style.setProperty("--columns", n <= 3 ? n : n === 4 ? 2 : 3); // on a narrow screen
-}
 
 function drawSide() {
   const question = questions[0];
@@ -216,7 +206,9 @@ function believed(question) {
   if (isHidden(question)) return say("Hidden for this question, so that it does not lead you.");
   if (!question?.belief) return say(state.rounds.length ? about("It has not seen this image yet.") : "No model yet: it starts with your first answers.");
   const list = sorted(question.belief);
-  return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
+  return [el("div", { class: "figure guess" },
+    el("p", {}, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
+    el("button", { id: "take", onclick: () => answer(guess()) }, "Take it ", el("kbd", {}, "Enter"))),
     ...list.slice(0, 5).map(([name, p], i) => el("div", { class: "belief" },
       el("span", { class: "name" }, name), bar(p, i ? "other" : ""), el("span", { class: "value" }, percent(p))))];
 }

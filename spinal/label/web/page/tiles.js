@@ -45,7 +45,7 @@ let kind = null, state = null, label = null, items = [], shown = 0;
 export async function open(which, now) {
   kind = which;
   state = now;
-  label ??= state.classes[0].name;
+  if (!state.classes.some(({ name }) => name === label)) label = state.classes[0].name;
   $("tiles-title").textContent = KINDS[kind].title;
   $("tiles-intro").textContent = about(KINDS[kind].intro);
   drawChips();

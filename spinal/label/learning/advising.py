@@ -1,0 +1,29 @@
+"""Advice for the user: how many predictions more answers would change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinal.label.learning.learnt import learnt_classes
+from spinal.label.learning.rounds import Round, Snapshot
+from spinal.label.store.project import Project
+from spinal.learner.advice import History
+
+
+def advise(project: Project, snapshot: Snapshot, result: Round, classes: tuple[str, ...]) -> str:
+    """Add a fit to the history of the project, and return the advice; empty if it cannot be told.
+
+    It goes by predictions for images of the audit. If the classes have changed since the last fit,
+    a new history begins.
+    """
+    file = project.history_file
+    reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)
+    is_known = file.exists() and learnt_classes(project) == classes
+    history = History.load(file) if is_known else History.begin(reserved)
+    if not len(history.points) or not np.isin(history.points, result.images).all():
+        return ""
+    rows = np.searchsorted(result.images, history.points)
+    history = history.add(result.trained_on, result.probs[rows].argmax(1))
+    history.save(file)
+    advice = history.advice(snapshot.images[snapshot.training])
+    return "" if advice is None else str(advice)

@@ -1,0 +1,25 @@
+-- The classes, in the order of the page.
+CREATE TABLE classes (
+    name  TEXT PRIMARY KEY,
+    place INTEGER NOT NULL,
+    key   TEXT                          -- chosen by a person; NULL: it follows from the name
+);
+
+-- Changes of the classes; the last one can be undone, then the one before it.
+CREATE TABLE class_changes (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     TEXT NOT NULL,
+    person TEXT NOT NULL,
+    kind   TEXT NOT NULL,               -- add, rename, merge, remove, key
+    name   TEXT NOT NULL,
+    target TEXT,                        -- its new name; the class that it was merged into; its key
+    place  INTEGER,                     -- of a class that is gone
+    key    TEXT,                        -- before the change
+    undone TEXT
+);
+-- Answers that were given to another class by a merge, or set aside by a removal.
+CREATE TABLE moved_answers (
+    change INTEGER NOT NULL REFERENCES class_changes,
+    answer INTEGER NOT NULL REFERENCES answers,
+    PRIMARY KEY (change, answer)
+);
