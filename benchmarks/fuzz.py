@@ -103,9 +103,9 @@ def make_csv(folder: Path) -> None:
 def load_csv(folder: Path) -> None:
     """The table, as data and as a simulated person's answers."""
     from spinal.data import load_csv
-    from spinal.label.web.simulate import read_answers
+    from spinal.label.known.table import read_table
 
-    read_answers(folder / "a.csv")
+    read_table(folder / "a.csv")
     load_csv(folder / "a.csv", size=SIDE)
 
 

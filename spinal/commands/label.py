@@ -12,6 +12,7 @@ from rich.console import Console
 from spinal.errors import SpinalError
 
 if TYPE_CHECKING:
+    from spinal.label.known.known import KnownLabels
     from spinal.label.store.project import Project
     from spinal.label.web.serving import Page
 
@@ -33,6 +34,15 @@ def label(
         typer.Option(
             help="Where labels, features and models are kept. "
             "[default: FOLDER/.spinal, or TABLE.spinal]"
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labels that are known: a CSV table with columns path and label (for texts, the "
+            "column of texts in the place of path), a folder with a folder for each class (also "
+            "FOLDER itself), another project, or an export of Label Studio (JSON). Classes that it "
+            "names are added."
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="How many answers are planned.")] = None,
@@ -84,6 +94,7 @@ def label(
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:
             raise SpinalError(f"{package} is missing: pip install 'spinal[label]'")
+    from spinal.label.known.known import tell_known
     from spinal.label.store.finding import find_unreadable
     from spinal.label.store.project import find_home, open_project, repair_project
     from spinal.label.web.serving import Page
@@ -93,6 +104,10 @@ def label(
 
         check_name(features)
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
+    known = None
+    if labels is not None:
+        known = _read_known(labels, folder, project, text_column)
+        names = tuple(dict.fromkeys((*(names or ()), *known.classes)))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if repair:
         console.print(str(repair_project(find_home(folder, project))), markup=False)
@@ -108,6 +123,8 @@ def label(
             if not n:
                 raise SpinalError(f"{opened.folder}: no {kind} in it")
             console.print(f"{n} {kind} in {opened.folder} ({joined} new)", markup=False)
+            if known is not None:
+                console.print(f"{known} ({tell_known(opened, known)} new)", markup=False)
             for name in find_unreadable(opened.folder) if kind == "images" else ():
                 console.print(f"left out: {name}", markup=False)
             _introduce(opened, console)
@@ -120,6 +137,23 @@ def label(
             opened.check_labels()
     finally:
         opened.close()
+
+
+def _read_known(
+    source: Path, folder: Path, project: Path | None, text_column: str | None
+) -> KnownLabels:
+    """Known labels for the images or texts of a project, which may not exist yet."""
+    from spinal.label.known.known import read_known
+    from spinal.label.store.finding import find_kind
+    from spinal.label.store.project import find_home
+    from spinal.label.store.settings import read_settings
+
+    file = find_home(folder, project) / "project.json"
+    kind, column = "", text_column or "text"
+    if file.is_file():
+        folder, settings = read_settings(file)
+        kind, column = settings.kind, text_column or settings.text_column
+    return read_known(source, folder, column if (kind or find_kind(folder)) == "texts" else None)
 
 
 def _introduce(project: Project, console: Console) -> None:

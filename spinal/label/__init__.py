@@ -3,6 +3,7 @@
 The rooms, in the order of their imports; each imports only from those above it:
 
 | ``store``     the project on disk: its images, settings, questions and answers
+| ``known``     labels that are known before: tables, folders, projects, Label Studio
 | ``learning``  a process that computes features, fits models and decides what to ask
 | ``exports``   labels, predictions and the trained classifier, for use elsewhere
 | ``web``       the page, its HTTP interface and who may use it

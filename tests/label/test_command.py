@@ -17,10 +17,11 @@ from typer.testing import CliRunner
 from spinal.commands.app import app
 from spinal.commands.label import label
 from spinal.errors import DataError, SpinalError
-from spinal.label.store.project import Project
+from spinal.label.known.table import read_table
+from spinal.label.store.project import Project, open_project
 from spinal.label.store.store import Answer
 from spinal.label.web.serving import Page
-from spinal.label.web.simulate import Connection, Person, read_answers
+from spinal.label.web.simulate import Connection, Person
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images
 
@@ -54,8 +55,6 @@ def test_a_simulated_person_labels_through_the_page(
     assert "median" in shown
     label(tmp_path / "images", budget=29, **options)  # goes on: no classes needed
     assert "17 answers" in capsys.readouterr().err
-    from spinal.label.store.project import open_project
-
     project = open_project(tmp_path / "images")
     assert {row["path"]: row["label"] for row in project.store.labelled()} == {
         path: of for path, of in truth.items() if path != "image-0003.png"
@@ -85,10 +84,10 @@ def test_a_person_may_take_long(project: Project) -> None:
 
 def test_wrong_tables_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("file,label\nx,y\n")
-    with pytest.raises(DataError, match="no column 'path'"):
-        read_answers(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="no columns path and label, but file, label"):
+        read_table(tmp_path / "a.csv")
     with pytest.raises(DataError, match=r"missing\.csv"):
-        read_answers(tmp_path / "missing.csv")
+        read_table(tmp_path / "missing.csv")
 
 
 def test_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +138,29 @@ def test_another_address_needs_the_token_and_warns(project: Project) -> None:
         assert "token" not in page.link
         page.announce(Console(file=(quiet := io.StringIO()), width=200), browser=False)
         assert "warning" not in quiet.getvalue()
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_known_labels_begin_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = make_images(tmp_path / "images", 30)
+    rows = [f"{path},{label}\n" for path, label in truth.items()]
+    (tmp_path / "all.csv").write_text("path,label\n" + "".join(rows))
+    (tmp_path / "known.csv").write_text("path,label\n" + "".join(rows[:20]))
+    options: dict[str, Any] = {
+        "features": "pixels", "port": 0, "simulate": tmp_path / "all.csv", "pace": 0.0,
+        "labels": tmp_path / "known.csv",
+    }  # fmt: skip
+    label(tmp_path / "images", budget=25, **options)  # no classes: they are in the table
+    shown = capsys.readouterr().err
+    assert "20 labels from" in shown
+    assert "(20 new)" in shown
+    assert "5 answers" in shown
+    label(tmp_path / "images" / ".spinal", budget=30, **options)
+    assert "(0 new)" in capsys.readouterr().err
+    project = open_project(tmp_path / "images")
+    assert project.settings.classes == ("blue", "green", "red")
+    assert {row["path"]: row["label"] for row in project.store.labelled()} == truth
+    project.close()
 
 
 def test_classes_are_changed_by_a_command(project: Project) -> None:

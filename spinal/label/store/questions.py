@@ -15,7 +15,8 @@ LEASE = 600.0
 AHEAD = 10
 #: The audit has at least so many answers, asked by turns: each fifth question until then.
 LEAST, TURN = 10, 5
-#: Share of the images that are asked of a second person, where there is more than one.
+#: Share of the images that are asked of a second person, where there is more than one. Labels that
+#: were known before (reason ``known``) do not count.
 SECOND = 0.1
 
 #: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
@@ -50,7 +51,7 @@ _LABELLED_BY_ANOTHER = """
     WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
     AND (
-        SELECT count(DISTINCT a.person) = 1 AND max(a.person = ?) = 0
+        SELECT count(DISTINCT a.person) = 1 AND max(a.person = ?) = 0 AND max(a.reason = 'known') = 0
         FROM answers a WHERE a.image = i.id AND a.undone IS NULL
     )
     ORDER BY i.draw LIMIT 1"""
@@ -192,14 +193,15 @@ class Questions:
     def _second_is_due(self) -> bool:
         """Whether several people answer, and too few images have answers of two."""
         people = self._database.all(
-            "SELECT count(DISTINCT person) FROM answers WHERE undone IS NULL AND label IS NOT NULL"
+            "SELECT count(DISTINCT person) FROM answers "
+            "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known'"
         )[0][0]
         if people < 2:
             return False
         images, shared = self._database.all(
             "SELECT count(*), coalesce(sum(people > 1), 0) FROM ("
             "SELECT count(DISTINCT person) AS people FROM answers "
-            "WHERE undone IS NULL AND label IS NOT NULL GROUP BY image)"
+            "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known' GROUP BY image)"
         )[0]
         leased = self._database.all("SELECT count(*) FROM leases WHERE reason = 'second'")[0][0]
         return shared + leased < SECOND * images

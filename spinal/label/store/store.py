@@ -150,6 +150,11 @@ class Store:
         )
         return {row["id"]: row["path"] for row in rows}
 
+    def release_from_audit(self, numbers: Sequence[int]) -> None:
+        """Reserve these images for the audit no more: their labels were not asked for by chance."""
+        with self._database.transaction() as db:
+            db.executemany("UPDATE images SET reserved = 0 WHERE id = ?", [(n,) for n in numbers])
+
     # Answers
 
     def answer(self, answers: Sequence[Answer], person: str) -> list[sqlite3.Row]:

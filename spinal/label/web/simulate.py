@@ -12,11 +12,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
-import pandas as pd
 
-from spinal.data.text_files import read_column
-from spinal.errors import DataError, SpinalError
-from spinal.label.store.texts import clean, text_name
+from spinal.errors import SpinalError
+from spinal.label.known.table import read_table, read_text_table
 
 #: Questions that the page holds, so that the next images are fetched ahead.
 AHEAD = 4
@@ -29,17 +27,7 @@ def read_answers(table: Path, text_column: str | None = None) -> dict[str, str]:
         table: the file.
         text_column: of texts, the column with them, in the place of ``path``.
     """
-    if text_column is not None:
-        texts, labels = read_column(table, text_column), read_column(table, "label")
-        return dict(zip([text_name(clean(text)) for text in texts], labels, strict=True))
-    try:
-        rows = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{table}: cannot be read as a CSV table ({error})") from error
-    for column in ("path", "label"):
-        if column not in rows.columns:
-            raise DataError(f"{table}: no column {column!r} among {', '.join(rows.columns)}")
-    return dict(zip(rows["path"], rows["label"], strict=True))
+    return dict(read_table(table) if text_column is None else read_text_table(table, text_column))
 
 
 @dataclass

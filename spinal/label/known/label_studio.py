@@ -1,0 +1,68 @@
+"""Known labels from an export of Label Studio, as JSON or JSON-MIN."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from spinal.data.images import SUFFIXES
+from spinal.errors import DataError
+
+#: What it puts before the name of a file that was uploaded.
+_PREFIX = re.compile(r"^[0-9a-f]{8}-")
+
+
+def read_label_studio(file: Path) -> list[tuple[str, str]]:
+    """File and class of each task that has one choice, in the order of the file.
+
+    Raises:
+        DataError: if it is no such export, or people chose different classes for an image.
+    """
+    try:
+        tasks = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{file}: cannot be read as JSON ({error})") from error
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise DataError(f"{file}: not an export of Label Studio: a list of tasks is expected")
+    labels = []
+    for task in tasks:
+        name, choices = _file_of(task), _choices_of(task)
+        if name is None or not choices:
+            continue
+        if len(choices) > 1:
+            raise DataError(f"{file}: {name} has several classes: {', '.join(sorted(choices))}")
+        labels.append((name, choices.pop()))
+    return labels
+
+
+def _file_of(task: dict[str, Any]) -> str | None:
+    """The file of a task; None if it names no image."""
+    data = task.get("data", task)
+    values = [v for v in data.values() if isinstance(v, str)] if isinstance(data, dict) else []
+    for value in values:
+        parts = urlsplit(value)
+        local = parse_qs(parts.query).get("d")
+        path = local[0] if local else unquote(parts.path)
+        if path.lower().endswith(SUFFIXES):
+            if local or not (parts.scheme or path.startswith("/data/")):
+                return path
+            return _PREFIX.sub("", path.rsplit("/", 1)[-1])
+    return None
+
+
+def _choices_of(task: dict[str, Any]) -> set[str]:
+    """What people chose for a task; of those who skipped it, nothing."""
+    if "annotations" not in task:
+        return {task["choice"]} if isinstance(task.get("choice"), str) else set()
+    chosen: set[str] = set()
+    for annotation in task["annotations"] or ():
+        if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
+            continue
+        for result in annotation.get("result") or ():
+            value = result.get("value") if isinstance(result, dict) else None
+            choices = value.get("choices") if isinstance(value, dict) else None
+            chosen.update(c for c in choices or () if isinstance(c, str))
+    return chosen
