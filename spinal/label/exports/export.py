@@ -89,7 +89,7 @@ def labels_of(project: Project) -> Labels:
     }
     rows = []
     for image in project.store.labelled():
-        answer = last[image["id"], image["label"]]
+        answer = last[image["twin"] or image["id"], image["label"]]
         rows.append(
             {
                 "path": image["path"],

@@ -60,7 +60,8 @@ def learnt_classes(project: Project) -> tuple[str, ...]:
 
 def model_age(project: Project) -> Age:
     """How old the saved model is. One that is not known, or has other settings, has learnt none."""
-    wanted = {r["id"]: r["label"] for r in project.store.images() if r["problem"] is None}
+    rows = [row for row in project.store.images() if row["twin"] is None]
+    wanted = {row["id"]: row["label"] for row in rows if row["problem"] is None}
     now = {image: label for image, label in wanted.items() if label is not None}
     learnt = _read(project)
     return Age(

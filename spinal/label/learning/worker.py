@@ -147,7 +147,7 @@ class Worker:
         """Find images without features, in random order."""
         rows = [
             row for row in self.store.images()
-            if row["problem"] is None and row["id"] not in self._places
+            if row["problem"] is None and row["twin"] is None and row["id"] not in self._places
         ]  # fmt: skip
         self._note_features([(row["id"], row["path"]) for row in rows])
         left = [(r["id"], r["path"]) for r in rows if r["id"] not in self._places]
@@ -220,13 +220,15 @@ class Worker:
         if change != self._last_change:
             self._last_change, self._last_answer = change, time.monotonic()
         return {
-            row["id"]: row["label"] for row in self.store.labelled() if row["id"] in self._places
+            row["id"]: row["label"]
+            for row in self.store.labelled()
+            if row["id"] in self._places and row["twin"] is None
         }
 
     def _snapshot(self, settings: ProjectSettings) -> rounds.Snapshot:
         """The images with features; labels are numbers of the classes in ``settings``."""
         number = {name: i for i, name in enumerate(settings.classes)}
-        rows = [row for row in self.store.images() if row["id"] in self._places]
+        rows = [r for r in self.store.images() if r["id"] in self._places and r["twin"] is None]
         places = np.array([self._places[row["id"]] for row in rows], np.int64)
         pictures = None
         if self.pictures is not None and self._raw is not None:
@@ -315,7 +317,10 @@ class Worker:
     def fit_to_all(self) -> None:
         """Compute the features of all images with a label, and fit the model to them."""
         self._find_missing()
-        rows = [row for row in self.store.labelled() if row["id"] not in self._places]
+        rows = [
+            row for row in self.store.labelled()
+            if row["twin"] is None and row["id"] not in self._places
+        ]  # fmt: skip
         self._compute([(row["id"], row["path"]) for row in rows], len(rows))
         self._fit()
 

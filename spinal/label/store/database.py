@@ -14,7 +14,7 @@ from typing import Any
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import replacing
 
-VERSION = 3
+VERSION = 4
 #: The tables of a new file.
 _SCRIPTS = ("schema.sql", "classes.sql")
 #: What makes a file of the next version from one of this: statements, and scripts of them.
@@ -26,6 +26,10 @@ _MIGRATIONS = {
         "UPDATE rounds SET accuracy = 1.0 * correct / audited WHERE audited > 0",
     ),
     2: ("classes.sql",),
+    3: (
+        "ALTER TABLE images ADD COLUMN twin INTEGER REFERENCES images",
+        "CREATE INDEX images_by_twin ON images (twin) WHERE twin IS NOT NULL",
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from spinal.data.text_files import TABLES, is_table
 from spinal.errors import DataError, LabelError, SpinalError
 from spinal.label.store.classes import RemovedClassError
+from spinal.label.store.contents import File, find_copies
 from spinal.label.store.database import StoreError
 from spinal.label.store.finding import find_images, find_kind
 from spinal.label.store.locking import locked
@@ -125,13 +127,25 @@ class Project:
         names = list(find_images(self.folder)) if self.texts is None else self.texts.refresh()
         old = self.store.paths()
         new = [name for name in names if name not in old]
-        for start in range(0, len(new), 5000):
-            self.store.add_images(new[start : start + 5000])
+        copies = self._find_copies(names, new)
+        alone = sorted(set(new) - {name for group in copies for name in group})
+        for start in range(0, len(alone), 5000):
+            self.store.add_images(alone[start : start + 5000])
+        self.store.add_images(new, copies)
         present = set(names)
         troubled = {row["path"] for row in self.store.problems()}
         self.check([*troubled, *(name for name in old - troubled if name not in present)])
         repaired = troubled - {row["path"] for row in self.store.problems()}
+        self.store.twins.join(self._find_copies(names, repaired))
+        self.store.twins.choose_again()
         return len(new) + len(repaired)
+
+    def _find_copies(self, names: Collection[str], new: Collection[str]) -> list[list[str]]:
+        """Groups of files with the same content, each with one of the new files."""
+        if not new:
+            return []
+        files, among = ([File(self.folder, name) for name in some] for some in (names, new))
+        return [[file.name for file in group] for group in find_copies(files, among)]
 
     def check(self, names: list[str]) -> None:
         """Record which of these images can be shown and which cannot."""

@@ -26,7 +26,7 @@ REASONS = ("uncertain", "new", "coverage", "audit", "random", "again", "second")
 
 #: Images ``i`` that a person, the only parameter, may be asked.
 _FREE = """
-    i.label IS NULL AND NOT i.disputed AND i.problem IS NULL
+    i.label IS NULL AND NOT i.disputed AND i.problem IS NULL AND i.twin IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
     AND NOT EXISTS (
         SELECT 1 FROM answers a WHERE a.image = i.id AND a.person = ? AND a.undone IS NULL
@@ -48,10 +48,10 @@ _DOUBTED = """
 _LABELLED_BY_ANOTHER = """
     SELECT i.id, 'second' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round
     FROM images i
-    WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL
+    WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL AND i.twin IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
     AND (
-        SELECT count(DISTINCT a.person) = 1 AND max(a.person = ?) = 0 AND max(a.reason = 'known') = 0
+        SELECT count(DISTINCT a.person) = 1 AND NOT max(a.person = ? OR a.reason = 'known')
         FROM answers a WHERE a.image = i.id AND a.undone IS NULL
     )
     ORDER BY i.draw LIMIT 1"""
@@ -167,7 +167,7 @@ class Questions:
             return second
         asked, audited = self._database.all(
             "SELECT count(*), coalesce(sum(reserved), 0) FROM ("
-            "SELECT reserved FROM images WHERE label IS NOT NULL UNION ALL "
+            "SELECT reserved FROM images WHERE label IS NOT NULL AND twin IS NULL UNION ALL "
             "SELECT reserved FROM leases l CROSS JOIN images i ON i.id = l.image "
             "WHERE label IS NULL)"  # CROSS JOIN keeps SQLite from going through all images
         )[0]

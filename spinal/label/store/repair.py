@@ -26,6 +26,9 @@ _KEYS = {
     "class_changes": ("id",), "moved_answers": ("change", "answer"),
 }  # fmt: skip
 
+#: What is worked out again, or set when all rows are there.
+_DERIVED = {"label": None, "disputed": False, "problem": None, "twin": None}
+
 Row = dict[str, Any]
 
 
@@ -105,7 +108,10 @@ def _fill(path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str])
     """
     with closing(Database(path)) as database, database.transaction() as db:
         for row in tables["images"].values():
-            _insert(db, "images", {**row, "label": None, "disputed": False, "problem": None})
+            _insert(db, "images", {**row, **_DERIVED})
+        for row in tables["images"].values():  # now that all are there to be referred to
+            with suppress(sqlite3.IntegrityError, sqlite3.InterfaceError):
+                db.execute("UPDATE images SET twin = ? WHERE id = ?", (row.get("twin"), row["id"]))
         answers = sorted(tables["answers"].values(), key=lambda row: row["id"])
         stored = [_insert(db, "answers", row) for row in answers]
         for table in ("rounds", "classes", "class_changes", "moved_answers"):

@@ -9,12 +9,14 @@ CREATE TABLE images (
     reserved INTEGER NOT NULL,          -- for the audit, by chance: the model never chooses it
     problem  TEXT,                      -- why it cannot be shown; NULL if it can
     label    TEXT,                      -- the class on which all who answered agree; NULL if none
-    disputed INTEGER NOT NULL DEFAULT 0 -- people disagree about it
+    disputed INTEGER NOT NULL DEFAULT 0, -- people disagree about it
+    twin     INTEGER REFERENCES images  -- the image of the same content that is asked; NULL: this
 );
 CREATE INDEX images_by_draw ON images (reserved, draw);
 CREATE INDEX images_with_label ON images (label, reserved) WHERE label IS NOT NULL;
 CREATE INDEX images_with_problem ON images (id) WHERE problem IS NOT NULL;
 CREATE INDEX images_disputed ON images (id) WHERE disputed;
+CREATE INDEX images_by_twin ON images (twin) WHERE twin IS NOT NULL;
 
 CREATE TABLE answers (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -16,6 +16,7 @@ from spinal.label.store.catalogue import Catalogue
 from spinal.label.store.classes import Classes
 from spinal.label.store.database import Database, timestamp
 from spinal.label.store.questions import Questions
+from spinal.label.store.twins import Twins
 
 #: Share of the images that are reserved for the audit: more than it asks, for the mean confidence.
 RESERVE = 0.15
@@ -50,6 +51,7 @@ class Store:
 
     Attributes:
         classes: the classes and their changes.
+        twins: images with the same content.
         questions: the assignment of questions.
         catalogue: search among all images.
         activity: who did what.
@@ -60,6 +62,7 @@ class Store:
         self.seed = seed
         self._reserve = RESERVE if audit else 0.0
         self.classes = Classes(self._database, self.settle)
+        self.twins = Twins(self._database, self.settle)
         self.questions = Questions(self._database, audit)
         self.catalogue = Catalogue(self._database)
         self.activity = Activity(self._database)
@@ -78,11 +81,15 @@ class Store:
 
     # Images
 
-    def add_images(self, paths: Iterable[str]) -> int:
+    def add_images(self, paths: Iterable[str], copies: Iterable[Sequence[str]] = ()) -> int:
         """Add new files to the pool, and return their number. Known files stay unchanged.
 
         Images are reserved for the audit here, once, by the seed and the path. They are a random
         sample of the whole folder, independent of later questions, also for files added later.
+
+        Args:
+            paths: the files.
+            copies: groups of files with the same content; see `Twins`.
         """
         rows = [(path, draw := draw_of(self.seed, path), draw < self._reserve) for path in paths]
         with self._database.transaction() as db:
@@ -92,7 +99,9 @@ class Store:
                 "ON CONFLICT (path) DO NOTHING",
                 rows,
             )
-            return db.total_changes - before
+            added = db.total_changes - before
+            self.twins.join(copies)
+            return added
 
     def set_problems(self, problems: Iterable[tuple[str, str | None]]) -> None:
         """Record, by path, why images cannot be shown; None for those that can."""
@@ -132,9 +141,10 @@ class Store:
         )
 
     def labelled(self) -> list[sqlite3.Row]:
-        """Images with a label that all agree on, as ``id, path, label, reserved``, by path."""
+        """Images with a label that all agree on, by path: ``id, path, label, reserved, twin``."""
         return self._database.all(
-            "SELECT id, path, label, reserved FROM images WHERE label IS NOT NULL ORDER BY path"
+            "SELECT id, path, label, reserved, twin FROM images WHERE label IS NOT NULL "
+            "ORDER BY path"
         )
 
     def unanswered(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -144,7 +154,7 @@ class Store:
         """
         rows = self._database.all(
             "SELECT id, path FROM images WHERE id IN (SELECT value FROM json_each(?)) "
-            "AND problem IS NULL AND NOT reserved AND NOT EXISTS "
+            "AND problem IS NULL AND twin IS NULL AND NOT reserved AND NOT EXISTS "
             "(SELECT 1 FROM answers a WHERE a.image = images.id AND a.undone IS NULL)",
             json.dumps(list(numbers)),
         )
@@ -164,13 +174,15 @@ class Store:
             LabelError: for an unknown image or class, or a token that was used for another answer.
         """
         with self._database.transaction():
-            answers = [
-                a if a.label is None else replace(a, label=self.classes.resolve(a.label))
-                for a in answers
-            ]
+            answers = [self._of_now(answer) for answer in answers]
             for answer in answers:
                 self._record(answer, person)
             return [self._stored(answer, person) for answer in answers]
+
+    def _of_now(self, answer: Answer) -> Answer:
+        """The answer for the class that its label stands for, and the image that it is about."""
+        label = answer.label if answer.label is None else self.classes.resolve(answer.label)
+        return replace(answer, label=label, image=self.twins.first_of(answer.image))
 
     def _record(self, answer: Answer, person: str) -> None:
         self.image(answer.image)
@@ -230,6 +242,7 @@ class Store:
                 "UPDATE images SET label = ?, disputed = ? WHERE id = ?",
                 (agreed, len(said) > 1, image),
             )
+            db.execute("UPDATE images SET label = ? WHERE twin = ?", (agreed, image))
 
     def last_answer(self, person: str) -> sqlite3.Row | None:
         """The last answer of this person that was not undone."""
@@ -305,15 +318,18 @@ class Store:
     def progress(self) -> dict[str, Any]:
         """Numbers of images, in total, labelled, and by class."""
         counts = self._database.one(
-            "SELECT (SELECT count(*) FROM images) AS images, "
+            "SELECT (SELECT count(*) FROM images WHERE twin IS NULL) AS images, "
+            "(SELECT count(*) FROM images WHERE twin IS NOT NULL) AS copies, "
             "(SELECT count(*) FROM images WHERE problem IS NOT NULL) AS problems, "
-            "(SELECT count(*) FROM images WHERE label IS NOT NULL) AS labelled, "
-            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND reserved) AS audited, "
+            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND twin IS NULL) AS labelled, "
+            "(SELECT count(*) FROM images "
+            "WHERE label IS NOT NULL AND twin IS NULL AND reserved) AS audited, "
             "(SELECT count(*) FROM images WHERE disputed) AS disputed"
         )
         assert counts is not None
         by_class = self._database.all(
-            "SELECT label, count(*) AS n FROM images WHERE label IS NOT NULL GROUP BY label"
+            "SELECT label, count(*) AS n FROM images WHERE label IS NOT NULL AND twin IS NULL "
+            "GROUP BY label"
         )
         return {**dict(counts), "classes": {row["label"]: row["n"] for row in by_class}}
 

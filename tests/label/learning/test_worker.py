@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -186,7 +187,9 @@ def test_new_and_broken_files_while_it_runs(project: Project) -> None:
     work(busy)
     Image.new("RGB", (24, 24), "red").save(project.folder / "image-0060.png")
     (project.folder / "image-0061.png").write_bytes(b"nothing")
-    whole = (project.folder / "image-0000.png").read_bytes()
+    content = io.BytesIO()
+    Image.new("RGB", (240, 240), "blue").save(content, "PNG")
+    whole = content.getvalue()
     (project.folder / "image-0062.png").write_bytes(whole[: len(whole) // 2])
     busy._next_scan = 0
     work(busy)
