@@ -142,7 +142,7 @@ class Project:
 
     def _find_copies(self, names: Collection[str], new: Collection[str]) -> list[list[str]]:
         """Groups of files with the same content, each with one of the new files."""
-        if not new:
+        if not new or self.texts is not None:  # texts are known by their content
             return []
         files, among = ([File(self.folder, name) for name in some] for some in (names, new))
         return [[file.name for file in group] for group in find_copies(files, among)]

@@ -1,5 +1,6 @@
-// Talking to the server. An answer is kept in the browser until the server says that it is on disk,
-// and sent again with the same token until then: none is lost, and none counts twice.
+// Talking to the server. Answers are kept in the browser until the server says that they are on disk,
+// and sent again with the same tokens until then: none is lost, and none counts twice. They are sent
+// one after the other, in the order in which they were given.
 
 import { $ } from "./dom.js";
 
@@ -68,18 +69,29 @@ export function complain(text) {
 export const next = (n) => insist("/api/next", { n });
 
 const batches = []; // tokens of answers that were given at once, since the page was opened
+let sent = Promise.resolve(); // when all that was given before has been sent
 
+/** What was answered and not acknowledged, by this tab or another one: bodies of requests. */
+const outbox = {
+  read: () => JSON.parse(localStorage.getItem(OUTBOX) ?? "[]"),
+  write: (bodies) => bodies.length ? localStorage.setItem(OUTBOX, JSON.stringify(bodies)) : localStorage.removeItem(OUTBOX),
+  add: (body) => outbox.write([...outbox.read(), body]),
+  remove: (body) => outbox.write(outbox.read().filter((other) => other.answers[0].token !== body.answers[0].token)),
+};
+
+/** Send answers when all before them are stored, and return the reply. */
 export async function answer(answers, n = 0) {
   const body = { answers, n, person: person.get() };
-  localStorage.setItem(OUTBOX, JSON.stringify(body));
-  try {
-    const reply = await insist("/api/answers", body);
-    batches.push(answers.map((each) => each.token));
-    return reply;
-  } finally {
-    localStorage.removeItem(OUTBOX);
-  }
+  outbox.add(body);
+  const reply = sent.then(() => insist("/api/answers", body)).finally(() => outbox.remove(body));
+  sent = reply.catch(() => {});
+  await reply;
+  batches.push(answers.map((each) => each.token));
+  return reply;
 }
+
+/** When all answers that were given so far are stored, or refused. */
+export const allSent = () => sent;
 
 /** One of the last answers of this page; undefined if there is none to undo. */
 export const lastAnswer = () => batches.at(-1)?.at(-1);
@@ -95,8 +107,8 @@ export async function undo(token, n = 0) {
 
 /** What was answered and not acknowledged when the page was closed. */
 export async function sendLeftOvers() {
-  const kept = localStorage.getItem(OUTBOX);
-  if (!kept) return;
-  await insist("/api/answers", JSON.parse(kept)).catch((error) => complain(error.message));
-  localStorage.removeItem(OUTBOX);
+  for (const body of outbox.read()) {
+    await insist("/api/answers", body).catch((error) => complain(error.message));
+    outbox.remove(body);
+  }
 }

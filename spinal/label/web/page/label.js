@@ -1,4 +1,5 @@
-// One image at a time. The next ones are fetched and decoded while this one is looked at.
+// One image at a time. The next ones are fetched and decoded while this one is looked at, and shown
+// as soon as it is answered: a key is always for the image that is seen, however slow the server.
 
 import * as api from "./api.js";
 import * as choices from "./choices.js";
@@ -11,7 +12,8 @@ import { Zoom } from "./zoom.js";
 const AHEAD = 4;
 const pictures = new Map(); // number of an image -> its decoded <img>, or the text
 let questions = [];
-let busy = false;
+const pending = new Set(); // images whose answers are on their way
+let busy = false; // an answer is being undone
 let last = null; // token of the last answer before the page was opened
 let state = null;
 let zoom = null;
@@ -39,14 +41,14 @@ export function update(now) {
 
 async function refill() {
   try {
-    await take(await api.next(AHEAD));
+    await take(await api.next(AHEAD + pending.size));
   } catch (error) {
     api.complain(error.message);
   }
 }
 
 function take(reply) {
-  questions = reply.questions;
+  questions = reply.questions.filter(({ image }) => !pending.has(image));
   last = reply.last;
   state.progress = reply.progress;
   const wanted = new Set(questions.map((question) => question.image));
@@ -74,7 +76,7 @@ function picture(question) {
 async function show() {
   const question = questions[0];
   if (!question) {
-    const nothing = about(state.progress.images ? "Every image has an answer." : "There are no images in this folder.");
+    const nothing = pending.size ? "Waiting for the server." : about(state.progress.images ? "Every image has an answer." : "There are no images in this folder.");
     $("stage").replaceChildren(el("p", { class: "stage-note" }, nothing));
     delete $("stage").dataset.image;
     $("file").textContent = "";
@@ -105,28 +107,31 @@ async function show() {
 
 async function answer(label) {
   const question = questions[0];
-  if (busy || !question || !("image" in $("stage").dataset)) return;
-  busy = true;
+  if (busy || !question || $("stage").dataset.image !== `${question.image}`) return;
   const began = performance.now();
   choices.press(label);
+  questions.shift();
+  pending.add(question.image);
+  const shown = show().then(() => performance.measure("next-image", { start: began, end: performance.now() }));
   try {
-    const reply = await api.answer([{ token: api.token(), image: question.image, label }], AHEAD);
-    await take(reply);
-    performance.measure("next-image", { start: began, end: performance.now() });
+    const reply = await api.answer([{ token: api.token(), image: question.image, label }], AHEAD + pending.size);
+    pending.delete(question.image);
+    await shown;
+    if (!busy) await take(reply);
   } catch (error) {
+    pending.delete(question.image);
     api.complain(error.message);
     await refill();
-  } finally {
-    busy = false;
   }
 }
 
 async function undo() {
   if (busy) return;
-  const token = api.lastAnswer() ?? last;
-  if (!token) return toast("There is nothing to undo.");
   busy = true;
   try {
+    await api.allSent();
+    const token = api.lastAnswer() ?? last;
+    if (!token) return toast("There is nothing to undo.");
     const reply = await api.undo(token, AHEAD);
     await take(reply);
     toast(reply.undone > 1 ? `${reply.undone} answers taken back.` : "Taken back.");
