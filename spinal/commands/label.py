@@ -88,8 +88,8 @@ def label(
     """Label images or texts on a page, while a model learns from the answers.
 
     The model asks for what it can learn most from, and is fitted again in the
-    background as answers come. Called again, it goes on where it was. Every answer is on disk
-    before the page goes on.
+    background as answers come. Called again, it goes on where it was. An answer stays in
+    the browser until it is on disk.
     """
     for package in ("starlette", "uvicorn"):
         if importlib.util.find_spec(package) is None:

@@ -12,7 +12,7 @@ import pytest
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project, open_project
 from tests.browser.pictures import make_pictures
-from tests.browser.test_labelling import image, press
+from tests.browser.test_labelling import image, press, wait_until_stored
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,8 @@ def names(page: Any) -> list[str]:
     return page.locator("#choices button:visible .name").all_inner_texts()
 
 
-def last_label(project: Project) -> str:
+def last_label(page: Any, project: Project) -> str:
+    wait_until_stored(page)
     return project.store.answers()[-1]["label"]
 
 
@@ -58,6 +59,7 @@ def test_classes_change_on_the_page(
     page = open_page(serve(project))
     press(page, "b")
     press(page, "t")
+    wait_until_stored(page)
     page.click("#classes-open")
     page.fill("#new-class", "bird")
     page.keyboard.press("Enter")
@@ -88,7 +90,7 @@ def test_classes_change_on_the_page(
     page.wait_for_selector("text=two classes have the same name")
     page.click("#classes form[method=dialog] button")
     press(page, "x")
-    assert last_label(project) == "bird"
+    assert last_label(page, project) == "bird"
     assert project.store.progress()["classes"] == {"ship": 1, "tree": 1, "bird": 1}
 
 
@@ -110,12 +112,12 @@ def test_the_image_stays_large_and_a_class_is_found_by_typing(
     assert names(page) == ["arctic fox", "fox", "red fox"]
     assert page.inner_text("#choices .first .name") == "fox"
     press(page, "Enter")
-    assert last_label(project) == "fox"
+    assert last_label(page, project) == "fox"
     assert image(page) != before
     page.click("#find")
     page.keyboard.type("56")
     press(page, "Enter")
-    assert last_label(project) == "animal 56"
+    assert last_label(page, project) == "animal 56"
     page.click("#find")
     page.keyboard.type("fox")
     page.keyboard.press("Escape")
@@ -138,10 +140,10 @@ def test_enter_takes_the_guess_but_none_that_is_hidden(
         else:
             taken += 1
             press(page, "Enter")
-        assert last_label(project) == ("boat" if reserved else "house")
+        assert last_label(page, project) == ("boat" if reserved else "house")
     assert taken
     assert hidden
     page.click("#choices [data-label=tree]")
     page.wait_for_timeout(300)
     press(page, "b" if project.store.image(int(image(page)))["reserved"] else "Enter")
-    assert last_label(project) != "tree"  # the button that was clicked has not kept the focus
+    assert last_label(page, project) != "tree"  # the button that was clicked has not kept the focus

@@ -35,6 +35,11 @@ def press(page: Any, key: str) -> None:
     )
 
 
+def wait_until_stored(page: Any) -> None:
+    """Wait until the server has acknowledged all answers."""
+    page.wait_for_function("() => localStorage.getItem('spinal-outbox') === null")
+
+
 def answer(page: Any, truth: dict[str, str], given: dict[str, str]) -> None:
     path = page.text_content("#file")
     given[path] = truth[path]
@@ -82,13 +87,15 @@ def test_thirty_images_undo_reload_kill_and_export(
     given[path] = truth[path]
     page.keyboard.press(KEYS[truth[path]])
     page.wait_for_selector("#alert:not([hidden])")
-    assert page.text_content("#file") == path  # the page has not gone on
-    server.start()
     page.wait_for_function("path => document.getElementById('file').textContent !== path", arg=path)
+    answer(page, truth, given)  # kept, too
+    server.start()
     page.wait_for_selector("#alert", state="hidden")
+    wait_until_stored(page)
 
     # And once more, right after an answer was acknowledged; this time the page is closed, too.
     answer(page, truth, given)
+    wait_until_stored(page)
     server.kill()
     page.close()
     server.start()
@@ -191,4 +198,30 @@ def test_an_answer_is_kept_until_there_is_room_for_it(
     assert len(answers) == 2
     assert answers[1] == (waiting, CLASSES[1])
     assert page.evaluate("localStorage.getItem('spinal-outbox')") is None
+    project.close()
+
+
+def test_keys_pressed_while_an_answer_is_on_its_way_are_for_the_image_that_is_seen(
+    tmp_path: Path, serve: Callable[..., str], open_page: Callable[..., Any]
+) -> None:
+    truth = make_pictures(tmp_path / "landscapes", 20, size=160)
+    project = open_project(tmp_path / "landscapes", classes=CLASSES, encoder="pixels")
+    project.scan()
+    page = open_page(serve(project))
+    held = []
+    page.route("**/api/answers", held.append)  # the server does not answer yet
+    given: dict[str, str] = {}
+    for _ in range(3):
+        answer(page, truth, given)
+    assert project.store.answers() == []
+    page.keyboard.press("u")  # waits for its turn
+    while len(project.store.answers()) < 3:  # one after the other
+        page.wait_for_timeout(50)
+        while held:
+            held.pop().continue_()
+    last = list(given)[-1]
+    page.wait_for_function("path => document.getElementById('file').textContent === path", arg=last)
+    rows = project.store.answers()
+    assert [(row["path"], row["label"]) for row in rows] == list(given.items())
+    assert [bool(row["undone"]) for row in rows] == [False, False, True]
     project.close()

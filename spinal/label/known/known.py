@@ -45,9 +45,7 @@ class KnownLabels:
         return text
 
 
-def read_known(
-    source: str | Path, folder: Path, text_column: str | None = None
-) -> KnownLabels:
+def read_known(source: str | Path, folder: Path, text_column: str | None = None) -> KnownLabels:
     """The labels that a source has for the images of a folder, or for texts.
 
     Args:

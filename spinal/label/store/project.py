@@ -28,7 +28,6 @@ HOME = ".spinal"
 LABELS, COPIES = "labels.sqlite", "copies"
 
 
-
 class Project:
     """Images or texts, settings, labels, features and models. Open one with `open_project`.
 

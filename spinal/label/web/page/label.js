@@ -85,6 +85,7 @@ async function show() {
     drawSide();
     return;
   }
+  if ($("stage").dataset.image === `${question.image}`) return drawSide(); // as it is: scrolled, zoomed
   const shown = picture(question);
   if (!(await shown.ready)) {
     // The server has noted that it cannot be shown, and gives another one.
