@@ -182,10 +182,9 @@ class Store:
     def _of_now(self, answer: Answer) -> Answer:
         """The answer for the class that its label stands for, and the image that it is about."""
         label = answer.label if answer.label is None else self.classes.resolve(answer.label)
-        return replace(answer, label=label, image=self.twins.first_of(answer.image))
+        return replace(answer, label=label, image=self.image(answer.image)["twin"] or answer.image)
 
     def _record(self, answer: Answer, person: str) -> None:
-        self.image(answer.image)
         asked = None
         if answer.reason == "unasked":
             asked = self._database.one(

@@ -43,11 +43,6 @@ class Twins:
             for row in rows:
                 self._group({row["twin"]})
 
-    def first_of(self, image: int) -> int:
-        """The image that stands for this one; mostly itself."""
-        row = self._database.one("SELECT twin FROM images WHERE id = ?", image)
-        return image if row is None or row["twin"] is None else row["twin"]
-
     def _group(self, numbers: set[int]) -> None:
         """Make a group of these images and of those that they stand for."""
         with self._database.transaction() as db:
