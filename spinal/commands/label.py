@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from spinal.commands.completion import complete_acquisition, complete_method
 from spinal.errors import SpinalError
 
 if TYPE_CHECKING:
     from spinal.label.known.known import KnownLabels
     from spinal.label.store.project import Project
+    from spinal.label.store.settings import ProjectSettings
     from spinal.label.web.serving import Page
 
 
@@ -49,8 +51,10 @@ def label(
     features: Annotated[
         str | None,
         typer.Option(
+            "--encoder",
+            "--features",
             help="What the model sees of an image or a text. "
-            "[default: efficientnet-lite0; for texts, tfidf-svd]"
+            "[default: efficientnet-lite0; for texts, tfidf-svd]",
         ),
     ] = None,
     text_column: Annotated[
@@ -62,6 +66,20 @@ def label(
             help="What is trained: `dense`, a layer on the features; or, with many labels, a whole "
             "network: `fine-tuned`, that behind the features; `lenet` or `vgg`, from scratch. "
             "[default: dense]"
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="See `spinal methods`. [default: spn-cnn]", autocompletion=complete_method
+        ),
+    ] = None,
+    acquisition: Annotated[
+        str | None,
+        typer.Option(
+            help="Which images are asked. [default: `auto` for spn-cnn on features, otherwise the "
+            "method's own]",
+            autocompletion=complete_acquisition,
         ),
     ] = None,
     host: Annotated[
@@ -99,21 +117,19 @@ def label(
     from spinal.label.store.project import find_home, open_project, repair_project
     from spinal.label.web.serving import Page
 
-    if features not in (None, "tfidf-svd"):
-        from spinal.encoders.table import check_name  # waits for torch
-
-        check_name(features)
+    place, settings = _settings_of(folder, project)
+    _check_parts(settings, features, method, acquisition)
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     known = None
     if labels is not None:
-        known = _read_known(labels, folder, project, text_column)
+        known = _read_known(labels, place, settings, text_column)
         names = tuple(dict.fromkeys((*(names or ()), *known.classes)))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if repair:
         console.print(str(repair_project(find_home(folder, project))), markup=False)
     opened = open_project(
         folder, project, classes=names, budget=budget, encoder=features, network=network,
-        seed=seed, text_column=text_column,
+        method=method, acquisition=acquisition, seed=seed, text_column=text_column,
     )  # fmt: skip
     try:
         with opened.locked():
@@ -139,21 +155,44 @@ def label(
         opened.close()
 
 
-def _read_known(
-    source: Path, folder: Path, project: Path | None, text_column: str | None
-) -> KnownLabels:
-    """Known labels for the images or texts of a project, which may not exist yet."""
-    from spinal.label.known.known import read_known
-    from spinal.label.store.finding import find_kind
+def _settings_of(
+    folder: Path, project: Path | None
+) -> tuple[Path, ProjectSettings] | tuple[Path, None]:
+    """The images or texts and the settings of a project; None for a project to be."""
     from spinal.label.store.project import find_home
     from spinal.label.store.settings import read_settings
 
     file = find_home(folder, project) / "project.json"
-    kind, column = "", text_column or "text"
-    if file.is_file():
-        folder, settings = read_settings(file)
-        kind, column = settings.kind, text_column or settings.text_column
-    return read_known(source, folder, column if (kind or find_kind(folder)) == "texts" else None)
+    return read_settings(file) if file.is_file() else (folder, None)
+
+
+def _check_parts(
+    settings: ProjectSettings | None, encoder: str | None, method: str | None,
+    acquisition: str | None,
+) -> None:  # fmt: skip
+    """Raise a SpinalError if a name is wrong; imports torch only if there is one to check."""
+    if encoder not in (None, "tfidf-svd"):
+        from spinal.encoders.table import check_name
+
+        check_name(encoder)
+    if method is not None or acquisition is not None:
+        from spinal.label.learning.checking import check_method
+        from spinal.label.store.settings import ProjectSettings
+
+        method = method or (settings.method if settings is not None else "spn-cnn")
+        check_method(ProjectSettings(("a", "b"), method=method, acquisition=acquisition))
+
+
+def _read_known(
+    source: Path, place: Path, settings: ProjectSettings | None, text_column: str | None
+) -> KnownLabels:
+    """Known labels for the images or texts of a project, which may not exist yet."""
+    from spinal.label.known.known import read_known
+    from spinal.label.store.finding import find_kind
+
+    kind = settings.kind if settings is not None else find_kind(place)
+    column = text_column or (settings.text_column if settings is not None else "text")
+    return read_known(source, place, column if kind == "texts" else None)
 
 
 def _introduce(project: Project, console: Console) -> None:

@@ -22,7 +22,12 @@ def label_studio(
         ),
     ],
     features: Annotated[
-        str, typer.Option(help="Backbone, such as `efficientnet-lite0` or `timm:resnet18`.")
+        str,
+        typer.Option(
+            "--encoder",
+            "--features",
+            help="Backbone, such as `efficientnet-lite0` or `timm:resnet18`.",
+        ),
     ] = "efficientnet-lite0",
     method: Annotated[str, typer.Option(help="See `spinal methods`.")] = "spn-cnn",
     acquisition: Annotated[str | None, typer.Option(help="[default: the method's own]")] = None,

@@ -59,7 +59,11 @@ def _load(
             f"(spinal label {project.folder})"
         )
     posterior = storage.load_posterior(project.model_folder)
-    assert isinstance(posterior, SPN)
+    if not isinstance(posterior, SPN):
+        raise SpinalError(
+            f"{project.home}: its method is {project.settings.method!r}; only SPNs can be exported "
+            f"and applied to more images: spinal label {project.folder} --method spn-cnn"
+        )
     circuit = posterior.circuit
     assert circuit is not None
     classes = learnt_classes(project)[: circuit.n_classes]

@@ -127,7 +127,8 @@ class Project:
         old = self.store.paths()
         new = [name for name in names if name not in old]
         copies = self._find_copies(names, new)
-        alone = sorted(set(new) - {name for group in copies for name in group})
+        grouped = {name for group in copies for name in group}
+        alone = [name for name in new if name not in grouped]
         for start in range(0, len(alone), 5000):
             self.store.add_images(alone[start : start + 5000])
         self.store.add_images(new, copies)
@@ -194,6 +195,8 @@ def open_project(
     budget: int | None = None,
     encoder: str | None = None,
     network: str | None = None,
+    method: str | None = None,
+    acquisition: str | None = None,
     seed: int | None = None,
     text_column: str | None = None,
 ) -> Project:
@@ -208,6 +211,9 @@ def open_project(
         budget: number of planned answers; None leaves it unchanged.
         encoder: see `ProjectSettings`; None leaves it unchanged.
         network: see `ProjectSettings`; None leaves it unchanged.
+        method: see `ProjectSettings`; None leaves it unchanged.
+        acquisition: see `ProjectSettings`; None leaves it unchanged, or is the default of a new
+            method.
         seed: of all randomness; it cannot be changed later.
         text_column: the column of a table of texts; None leaves it unchanged.
 
@@ -221,11 +227,13 @@ def open_project(
     file = home / "project.json"
     arguments = {
         "classes": classes, "budget": budget, "encoder": encoder, "network": network,
-        "seed": seed, "text_column": text_column,
+        "method": method, "acquisition": acquisition, "seed": seed, "text_column": text_column,
     }  # fmt: skip
     changes: dict[str, Any] = {
         name: value for name, value in arguments.items() if value is not None
     }
+    if method is not None:
+        changes["acquisition"] = acquisition
     old: ProjectSettings | None = None
     if file.is_file():
         folder, old = read_settings(file)

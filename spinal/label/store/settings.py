@@ -17,6 +17,7 @@ from spinal.label.store.networks import (
     parse_network,
     warn_of_few_labels,
 )
+from spinal.methods import METHODS
 from spinal.settings import from_mapping, to_mapping
 
 FORMAT = "spinal.project/1"
@@ -87,7 +88,11 @@ class ProjectSettings:
 
     def describe_model(self) -> str:
         """A description of the model, for the user."""
-        return describe_network(self.network, self.encoder)
+        network = describe_network(self.network, self.encoder)
+        if self.method == "spn-cnn":
+            return network
+        title = METHODS[self.method].title if self.method in METHODS else self.method
+        return f"{title} with {network}"
 
     def warning(self, labels: int) -> str | None:
         """A warning if these are too few labels for the network; None if they are enough."""

@@ -19,8 +19,10 @@ from PIL import Image
 from spinal.circuits import Recipe
 from spinal.circuits.training import FitSettings
 from spinal.data import as_points
+from spinal.errors import SpinalError
 from spinal.label.learning import rounds, worker
 from spinal.label.learning.beliefs import Beliefs
+from spinal.label.learning.checking import check_method
 from spinal.label.learning.learnt import learnt_classes, model_age
 from spinal.label.learning.rounds import Snapshot, audit, check_labels, first_questions, fit
 from spinal.label.learning.supervisor import Supervisor
@@ -99,6 +101,28 @@ def test_a_fit_learns_from_all_answers_and_the_audit_judges_without_them() -> No
     assert estimate.accuracy.correct <= 1
     nobody = Snapshot(now.images, now.points, now.labels, now.labels < -1, now.open)
     assert audit(nobody, settings, 1, found) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "acquisition"), [("deterministic", None), ("logistic", "random"), ("random", None)]
+)
+def test_other_methods_fit_and_ask(method: str, acquisition: str | None) -> None:
+    settings = ProjectSettings(CLASSES, encoder="pixels", method=method, acquisition=acquisition)
+    found = fit(snapshot(labelled=60), settings, round=1, n=5)
+    assert len(found.queue) == 5
+    assert found.probs.shape == (90, 3)
+    assert np.isfinite(found.log_density).all()
+
+
+def test_wrong_methods_are_found_out_at_once() -> None:
+    for method, acquisition, why in [
+        ("spn-cn", None, "spn-cnn"),
+        ("spn-cnn", "margn", "margin"),
+        ("deterministic", "bald", "no samples"),
+    ]:
+        with pytest.raises(SpinalError, match=why):
+            check_method(ProjectSettings(CLASSES, method=method, acquisition=acquisition))
+    check_method(ProjectSettings(CLASSES, method="logistic", acquisition="margin"))
 
 
 def test_wrong_labels_are_found() -> None:

@@ -72,6 +72,13 @@ def test_wrong_classes_are_refused_and_nothing_is_made(
     assert not (folder / ".spinal").exists()
 
 
+def test_a_new_method_brings_its_own_acquisition_function(folder: Path) -> None:
+    project = open_project(folder, classes=("cat", "dog"), method="mc-dropout", acquisition="bald")
+    assert (project.settings.method, project.settings.acquisition) == ("mc-dropout", "bald")
+    assert open_project(folder, budget=5).settings.acquisition == "bald"
+    assert open_project(folder, method="logistic").settings.acquisition is None
+
+
 def test_folder_and_project_move_together(folder: Path, tmp_path: Path) -> None:
     open_project(folder, classes=("cat", "dog")).close()
     moved = tmp_path / "elsewhere"
