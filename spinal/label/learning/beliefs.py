@@ -84,7 +84,7 @@ class Beliefs:
         if tuple(classes) == self.classes:
             return self
         column = {name: i for i, name in enumerate(self.classes)}
-        changed: dict[str, NDArray[np.float32]] = {}
+        changed: dict[str, Any] = {}
         for name in ("probs", "checked_probs", "audited_probs"):
             old = getattr(self, name)
             changed[name] = np.zeros((len(old), len(classes)), np.float32)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from spinal.errors import LabelError, SpinalError
 from spinal.label.store.database import Database, timestamp
 
-#: Keys of the page that cannot stand for a class: undo, help, search.
-RESERVED_KEYS = ("u", "?", "/")
+#: Keys of the page that cannot stand for a class: undo, help, search, zoom, brightness, contrast.
+RESERVED_KEYS = tuple("u?/+-=0[]{}")
 _LEAST = 2
 
 
