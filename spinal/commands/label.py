@@ -133,8 +133,9 @@ def label(
     )  # fmt: skip
     try:
         with opened.locked():
-            opened.check_labels()
+            opened.store.check()
             joined = opened.scan()
+            opened.keep_copy()  # with the images of a new project
             n, kind = opened.store.progress()["images"], opened.settings.kind
             if not n:
                 raise SpinalError(f"{opened.folder}: no {kind} in it")
@@ -150,7 +151,7 @@ def label(
                 else:
                     page.announce(console, browser)
                     page.wait()
-            opened.check_labels()
+            opened.keep_copy()
     finally:
         opened.close()
 

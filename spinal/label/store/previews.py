@@ -36,8 +36,8 @@ class Previews:
     def __init__(self, folder: Path, processes: int = 2) -> None:
         self.folder, self.decoders = folder, Decoders(processes)
 
-    def original(self, picture: Picture) -> bytes:
-        """The file itself.
+    def original(self, picture: Picture) -> bytes | None:
+        """The file itself; None if its end is missing: only decoding tells whether it can be used.
 
         Raises:
             DataError: if it is no longer there, or is a JPEG that takes a browser too long.
@@ -46,7 +46,7 @@ class Previews:
         if picture.format == "JPEG":
             with self._refusing(picture):
                 check_scans(content)
-        return content
+        return content if _has_end(content, picture.format) else None
 
     def find(self, picture: Picture, side: int) -> bytes | None:
         """The copy, if there is one."""
@@ -117,6 +117,13 @@ class Previews:
                 files.sort(key=lambda entry: entry.stat().st_mtime)
                 for entry in files[: MOST_SHOWN // 10]:
                     os.unlink(entry.path)
+
+
+def _has_end(content: bytes, format: str) -> bool:
+    """Whether a JPEG, PNG or WebP file ends as such files do."""
+    if format == "WEBP":
+        return len(content) >= 8 + int.from_bytes(content[4:8], "little")
+    return content.rstrip(b"\0").endswith(b"\xff\xd9" if format == "JPEG" else b"IEND\xaeB`\x82")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -103,7 +103,7 @@ class Project:
         """
         return locked(self.home)
 
-    def check_labels(self) -> None:
+    def keep_copy(self) -> None:
         """Check the file of labels for damage, and keep a copy of it as that of today.
 
         Raises:

@@ -145,8 +145,8 @@ class Server:
             picture = inspect(self.project.folder, row["path"])
             if reason := previews.refusal(picture):
                 raise DataError(reason)
-            if is_sent_itself(picture):
-                return previews.original(picture), _IMAGES[picture.format]
+            if is_sent_itself(picture) and (content := previews.original(picture)) is not None:
+                return content, _IMAGES[picture.format]
             copy = previews.find(picture, side)
             return picture if copy is None else (copy, "image/jpeg")
 

@@ -152,17 +152,17 @@ def test_a_damaged_file_is_named_by_every_reply(filled: Path, project: Project, 
 
 def test_damage_is_found_at_the_start_and_repaired_on_request(project: Project) -> None:
     label(project, 12)
-    project.check_labels()
+    project.keep_copy()
     path = project.home / "labels.sqlite"
     project.close()
     content = path.read_bytes()
     path.write_bytes(content[:4096] + b"\xff" * 4096 + content[8192:])
     with pytest.raises(DamagedStoreError, match="--repair"):  # noqa: PT012
         opened = open_project(project.folder)
-        opened.check_labels()
+        opened.keep_copy()
     assert "12 answers saved" in str(repair_project(project.home))
     again = open_project(project.folder)
-    again.check_labels()
+    again.keep_copy()
     assert again.store.progress()["labelled"] == 12
     again.close()
     with pytest.raises(SpinalError, match="holds no project"):

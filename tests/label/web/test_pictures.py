@@ -49,6 +49,20 @@ def test_a_truncated_image_is_skipped_for_that_reason(
     assert [row["path"] for row in project.store.problems()] == ["cut.png"]
 
 
+@pytest.mark.parametrize("name", ["small.jpg", "small.png", "small.webp"])
+def test_a_small_file_is_not_sent_without_its_end(
+    client: TestClient, project: Project, name: str
+) -> None:
+    file = project.folder / name
+    Image.effect_noise((200, 200), 50).convert("RGB").save(file)
+    project.scan()
+    whole, number = file.read_bytes(), number_of(project, name)
+    assert client.get(f"/image/{number}").content == whole
+    file.write_bytes(whole[: len(whole) // 2])
+    assert client.get(f"/image/{number}").status_code == 404
+    assert [row["path"] for row in project.store.problems()] == [name]
+
+
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_bombs_are_skipped_and_other_images_come(client: TestClient, project: Project) -> None:
     (project.folder / "scans.jpg").write_bytes(jpeg_bomb())
