@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from spinal.label.store.project import Project, open_project
+from spinal.label.store.store import Answer
 from tests.browser.conftest import SEEN, SHOTS
-from tests.browser.pictures import make_pictures
+from tests.browser.pictures import CLASSES, make_pictures
 
 pytestmark = pytest.mark.slow
 
@@ -181,3 +182,32 @@ def test_names_are_only_ever_text(
     assert page.evaluate("window.hacked") is None
     assert page.query_selector("#choices img, #file svg, #title i") is None
     project.close()
+
+
+def test_a_reviewer_sees_how_far_people_agree_and_decides(
+    project: Project, serve: Callable[[Project], str], open_page: Callable[..., Any]
+) -> None:
+    image = next(r["id"] for r in project.store.labelled() if not r["reserved"])
+    old = project.store.image(image)["label"]
+    other = next(name for name in CLASSES if name != old)
+    project.store.answer([Answer("eve", image, other)], "eve")
+    page = open_page(serve(project))
+    go(page, "disagreements")
+    page.wait_for_selector("#agreement tbody tr")
+    rows = page.locator("#agreement tbody tr").all_inner_texts()
+    assert len(rows) == 2
+    assert rows[0].startswith("ada, grace")
+    all_tiles = len(tiles(page))
+    page.click("#agreement button:has-text('ada, eve')")
+    page.wait_for_function(
+        "n => document.querySelectorAll('#grid .tile').length !== n", arg=all_tiles
+    )
+    assert tiles(page) == [image]
+    assert "eve" in page.inner_text("#grid .tile")
+    page.click(f"#grid .tile-choices button:has-text('{other}')")
+    page.wait_for_selector("#toast:not([hidden])")
+    assert project.store.image(image)["label"] == other
+    page.click("#agreement button:has-text('ada, eve')")
+    page.wait_for_function(
+        "n => document.querySelectorAll('#grid .tile').length === n", arg=all_tiles - 1
+    )

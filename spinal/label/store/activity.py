@@ -50,6 +50,19 @@ class Activity:
             for row in rows
         ]
 
+    def opinions(self) -> list[tuple[int, str, str]]:
+        """The last label that each person gave an image, as image, person, label.
+
+        Reviews, which decide over what others said, are no opinions of this kind.
+        """
+        rows = self._database.all(
+            "SELECT image, person, label FROM answers AS a "
+            "WHERE undone IS NULL AND NOT decides AND label IS NOT NULL AND NOT EXISTS ("
+            "SELECT 1 FROM answers AS b WHERE b.image = a.image AND b.person = a.person "
+            "AND b.id > a.id AND b.undone IS NULL AND NOT b.decides) ORDER BY image, id"
+        )
+        return [(row["image"], row["person"], row["label"]) for row in rows]
+
     def seconds(self) -> dict[str, list[float]]:
         """Seconds from one answer of a person to the next, unless it is longer than `BREAK`.
 

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spinal.errors import DataError, LabelError, SpinalError
+from spinal.label.learning.agreement import find_agreements
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.store.pictures import Picture, inspect
 from spinal.label.store.previews import SHOWN, THUMBNAIL
@@ -87,6 +88,7 @@ class Server:
                 Route("/api/outliers", self.outliers),
                 Route("/api/mistakes", self.mistakes),
                 Route("/api/disagreements", self.disagreements),
+                Route("/api/agreement", self.agreement),
                 Route("/api/problems", self.problems),
                 Route("/api/next", posted(self.next), methods=["POST"]),
                 Route("/api/answers", posted(self.answers), methods=["POST"]),
@@ -273,6 +275,11 @@ class Server:
     def disagreements(self, _: Request) -> Response:
         """Images that people disagree on."""
         return JSONResponse({"images": self.views.disagreements()[:MOST_TILES]})
+
+    def agreement(self, _: Request) -> Response:
+        """How far each two people agree."""
+        pairs = find_agreements(self.store.activity.opinions())
+        return JSONResponse({"pairs": [asdict(pair) for pair in pairs]})
 
     def problems(self, _: Request) -> Response:
         """Images that cannot be shown."""

@@ -128,6 +128,7 @@ function showHelp() {
 async function askName() {
   const dialog = $("name-dialog");
   $("name").value = api.person.get();
+  $("people").replaceChildren(...Object.keys(state.people).map((name) => el("option", { value: name })));
   dialog.showModal();
   await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
   if ($("name").value.trim()) api.person.set($("name").value);

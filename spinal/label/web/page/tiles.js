@@ -1,5 +1,6 @@
 // Many images at a time: sure guesses (confirmed in bulk), likely mistakes, outliers, disagreements.
 
+import * as agreement from "./agreement.js";
 import * as api from "./api.js";
 import { classOf } from "./label.js";
 import { $, about, count, el, percent, toast } from "./dom.js";
@@ -49,6 +50,8 @@ export async function open(which, now) {
   $("tiles-title").textContent = KINDS[kind].title;
   $("tiles-intro").textContent = about(KINDS[kind].intro);
   drawChips();
+  $("agreement").hidden = true;
+  if (kind === "disagreements") await agreement.draw(() => load(0));
   await load(0);
 }
 
@@ -58,7 +61,8 @@ async function load(start) {
   const reply = await api.get(`/api/${kind}?${query}`).catch((error) => ({ images: [], error: error.message }));
   if (wanted !== kind) return;
   if (reply.error) api.complain(reply.error);
-  const tiles = reply.images.map((image) => ({ ...image, out: false, as: null, inView: false, seen: false }));
+  const images = kind === "disagreements" ? reply.images.filter(agreement.isShown) : reply.images;
+  const tiles = images.map((image) => ({ ...image, out: false, as: null, inView: false, seen: false }));
   items = start ? [...items, ...tiles] : tiles;
   shown = start + tiles.length;
   $("grid").replaceChildren(...items.map(tile));

@@ -1,0 +1,37 @@
+// How far people agree, above the images on which they do not; a pair of people filters these.
+
+import * as api from "./api.js";
+import { $, about, count, el, percent } from "./dom.js";
+
+let pair = null; // of people whose disputes are shown; null: all
+
+/** Whether the answers about an image are a dispute between the chosen people. */
+export const isShown = ({ answers }) => pair === null || pair.every((name) => answers.some(({ person }) => person === name));
+
+/** Draw the table; ``changed`` is called when other people are chosen. */
+export async function draw(changed) {
+  const { pairs } = await api.get("/api/agreement").catch(() => ({ pairs: [] }));
+  if (!pairs.some(({ people }) => same(people))) pair = null;
+  $("agreement").hidden = !pairs.length;
+  $("agreement").replaceChildren(
+    el("table", { class: "figures" },
+      el("caption", {}, about("How far people agree on images that both labelled, before anybody decides")),
+      el("thead", {}, el("tr", {}, ...["People", "Images", "Agreed", "Cohen's kappa", "Most often differ"].map((text) => el("th", { scope: "col" }, text)))),
+      el("tbody", {}, ...pairs.map((row) => line(row, changed)))));
+}
+
+const same = (people) => pair !== null && people.join("\n") === pair.join("\n");
+
+function line({ people, images, agreed, kappa, confused }, changed) {
+  const choose = () => {
+    pair = same(people) ? null : people;
+    draw(changed);
+    changed();
+  };
+  return el("tr", {},
+    el("th", { scope: "row" }, el("button", { class: "open", "aria-pressed": String(same(people)), onclick: choose }, people.join(", "))),
+    el("td", {}, count(images, "image")),
+    el("td", {}, percent(agreed / images)),
+    el("td", {}, kappa === null ? "–" : kappa.toFixed(2)),
+    el("td", {}, confused.slice(0, 2).map(([labels, n]) => `${labels.join(" / ")} ${n}`).join(", ") || "–"));
+}
