@@ -66,8 +66,10 @@ def picture(results: pd.DataFrame) -> Figure:
             axes.xaxis.set_minor_locator(NullLocator())
         figure.supxlabel("answers")
         figure.supylabel("accuracy (%)")
-        handles, names = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=4)
+        lines = {line.get_label(): line for axes in grid.flat for line in axes.get_lines()}
+        named = [name for name in LOOK if name in lines]
+        handles = [lines[name] for name in named]
+        figure.legend(handles, named, loc="outside upper center", ncols=4)
     return figure
 
 
