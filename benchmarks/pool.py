@@ -1,5 +1,8 @@
 """Whether the SPN learns from the pool: by labels alone, always by the pool, and by the gate.
 
+Beside these, always by the pool without a graph: EM, where the targets of a point are the circuit's
+own responsibilities, each with the weight of a certain point.
+
 The sets and the persons are those of ``benchmarks.answers``. Answers are random, or to what
 ``auto`` asks for a logistic regression. A result is a line of ``pool.jsonl``; what is there is not
 computed again.
@@ -34,7 +37,7 @@ from benchmarks.results import Results
 from spinal.classifiers import blend, label_frequencies
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.mixing import is_better
-from spinal.classifiers.pool import PoolPoints
+from spinal.classifiers.pool import PoolPoints, pool_targets
 
 ANSWERS = (30, 50, 100, 300, 1000)
 #: At most this share of a pool is asked.
@@ -69,11 +72,19 @@ def vectors(points: Points, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(x_pool).float(), torch.from_numpy(x_test).float()
 
 
-def results(points: Points, kind: str, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
+def responsibilities(
+    log_probs: torch.Tensor, spread: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Targets and weights of EM, in the place of `pool_targets`: what the circuit believes."""
+    probs = log_probs.double().exp()
+    return probs, torch.full((len(probs),), 0.3, dtype=torch.float64)
+
+
+def results(suite_points: Points, kind: str, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
     """One result for each number of answers: how good the three are, and what the gate says."""
-    task = make_task(points, kind, 0.0, seed)
+    task = make_task(suite_points, kind, 0.0, seed)
     asked = answered(task, strategy, seed)
-    x, x_test = vectors(points, seed)
+    x, x_test = vectors(suite_points, seed)
     smoothing = GraphCache().smoothing(x)
     reference = x[:REFERENCE]  # the order is random
 
@@ -88,9 +99,17 @@ def results(points: Points, kind: str, strategy: str, seed: int) -> Iterator[dic
             return True
 
         values, seconds = {}, {}
-        for name, pool in {"labels": None, "pool": PoolPoints(x, rows, smoothing)}.items():
+        points = PoolPoints(x, rows, smoothing)
+        for name, pool, targets in (
+            ("labels", None, pool_targets),
+            ("pool", points, pool_targets),
+            ("em", points, responsibilities),
+        ):
             start = time.process_time()
-            with patch.object(blend, "is_better", always):
+            with (
+                patch.object(blend, "is_better", always),
+                patch("spinal.classifiers.pool.pool_targets", targets),
+            ):
                 model = blend.fit_on_vectors(x[rows], y, task.n_classes, reference, pool)
             seconds[name] = round(time.process_time() - start, 2)
             counts = torch.bincount(y, minlength=task.n_classes)
@@ -104,12 +123,13 @@ def results(points: Points, kind: str, strategy: str, seed: int) -> Iterator[dic
 def report(lines: list[dict[str, Any]]) -> Iterator[str]:
     """Tables in Markdown: a row for each set, kind of answers and number of answers."""
     table = pd.json_normalize(lines)
-    names = ("labels", "pool", "gated")
+    names = ("labels", "pool", "gated", "em")
     columns = [f"{name}.{metric}" for metric in METRICS for name in names]
     means = table.groupby(["set", "strategy", "answers"])[columns].mean()
     yield "# What the pool teaches"
     yield ""
-    yield "Accuracy in %, NLL in nats and ECE: by labels alone / always by the pool / by the gate."
+    yield "Accuracy in %, NLL in nats and ECE: by labels alone / always by the pool / by the gate /"
+    yield "always by the pool with EM."
     yield ""
     yield "| set | asked by | answers | accuracy | NLL | ECE |"
     yield "|---|---|---|---|---|---|"
