@@ -41,8 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Inside, write to the path that is given; at the end it takes the place of ``path``."""
     partial = _beside(path, ".part")
     yield partial
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
+    _flush(partial)
     os.replace(partial, path)
 
 
@@ -65,8 +64,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     yield partial
     write_checksums(partial)
     for file in partial.iterdir():
-        with file.open("rb") as open_file:
-            os.fsync(open_file.fileno())
+        _flush(file)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         folder.rename(old)
@@ -78,6 +76,12 @@ def existing_folder(folder: Path) -> Path:
     """The folder, or its old version if the process ended while it was replaced."""
     old = _beside(folder, ".old")
     return old if not folder.exists() and old.exists() else folder
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file is on the disk. Windows refuses that for files opened for reading."""
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _beside(path: Path, suffix: str) -> Path:

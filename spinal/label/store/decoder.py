@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 from PIL import Image
@@ -22,12 +23,13 @@ _WEBP_BYTES = 20
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let allocations beyond so many bytes fail; Windows has no such limit."""
+    """Let allocations beyond so many bytes fail. Windows has no such limit, macOS refuses it."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
 
 
 def check_memory(content: bytes, max_bytes: int) -> None:
