@@ -53,6 +53,7 @@ rooms: $(READY)  ## Draw docs/rooms.svg, the packages and their imports, from th
 
 docs: $(READY)  ## Build the site into docs/_build/html; any warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	rm -rf docs/_build docs/reference docs/results
 	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 

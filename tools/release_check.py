@@ -33,8 +33,9 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 #: Extras that are for work on spinal itself.
 DEVELOPMENT = ("dev", "docs")
 #: Tests of the source distribution: quick, and from every layer.
-SDIST_TESTS = ("tests/acquisition/test_scores.py", "tests/circuits/test_densities.py",
-               "tests/test_files.py", "tests/test_release.py")  # fmt: skip
+SDIST_TESTS = (
+    "tests/acquisition/test_scores.py", "tests/circuits/test_densities.py", "tests/test_files.py",
+)  # fmt: skip
 
 
 def extras() -> list[str]:

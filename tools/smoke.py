@@ -37,14 +37,16 @@ def check_base() -> None:
     assert "1297" in command("datasets")
 
     digits = load_dataset("digits")
-    learner = ActiveLearner(Pool(digits.train_images, digits.classes), "dense", method="spn-cnn")
+    pool = Pool(digits.train_images, digits.classes)
+    learner = ActiveLearner(pool, "dense", method="spn-cnn")
     batch = learner.ask(30)
     for _ in range(3):
         learner.tell(batch, digits.train_labels[batch])
         learner.fit()
         batch = learner.ask(10)
     learner.save("learner")
-    same = ActiveLearner.load("learner").predict_proba(digits.test_images)
+    loaded = ActiveLearner.load("learner", Pool(digits.train_images, digits.classes))
+    same = loaded.predict_proba(digits.test_images)
     np.testing.assert_allclose(learner.predict_proba(digits.test_images), same, atol=1e-5)
 
     vectors = digits.train_images[:300].reshape(300, -1) / 16.0
