@@ -56,6 +56,13 @@ def tune(
         str | None,
         typer.Option(help="Such as 0,.25,.5: in place of the paper's.", metavar="NUMBERS"),
     ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as 128,512: of the dense layer at width 1, in place of the paper's.",
+            metavar="NUMBERS",
+        ),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option(help="Settings that Optuna tries, of each part. [default: 50]")
     ] = None,
@@ -73,14 +80,15 @@ def tune(
     workers: Workers = 0,
     data_dir: DataDir = None,
 ) -> None:
-    """Choose learning rate and dropout of a protocol on its validation set.
+    """Choose learning rate, dropout and size of the dense layer on a protocol's validation set.
 
     The winner is written as a protocol file for `spinal run`. The test set is not read.
 
-    **As in the paper** (the default): first the learning rate, then dropout, by mean accuracy on
-    the validation set over two runs; of the network, and then of the SPN on its features. The
-    values are the paper's: for LeNet 100 learning rates, each at two dropout rates; for VGG a
-    handful; for the SPN ten of either. The paper does not say with how many labels: see --labels.
+    **As in the paper** (the default): first the learning rate, then dropout, then the size of the
+    network's dense layer, by mean accuracy on the validation set over two runs; of the network,
+    and then of the SPN on its features. The values are the paper's: for LeNet 100 learning rates,
+    each at two dropout rates, and three sizes; for VGG a handful; for the SPN ten of either. The
+    paper does not say with how many labels: see --labels.
 
     **With Optuna** (`pip install 'spinal[tune]'`): `--search optuna --trials 100` also chooses
     batch size, weight decay and label smoothing of the network, weight of the likelihood and
@@ -109,7 +117,7 @@ def tune(
 
     untuned = load_protocol(protocol, changes or [])
     chosen = parse_seeds(seeds)
-    way = _search(search, learning_rates, dropouts, trials, chosen[0])
+    way = _search(search, learning_rates, dropouts, sizes, trials, chosen[0])
     out = out or Path(f"{untuned.name.replace('@', '-')}-tuned.toml")
     trials_file = out.with_suffix(".trials.jsonl")
     check_target(out, protocol, trials_file)
@@ -121,7 +129,8 @@ def tune(
             labels=labels, seeds=chosen, workers=workers, data_dir=data_dir, on_step=on_step,
         )  # fmt: skip
     options = {"--search": search.value, "--learning-rates": learning_rates, "--dropouts": dropouts,
-               "--trials": trials, "--labels": labels, "--seeds": seeds}  # fmt: skip
+               "--sizes": sizes, "--trials": trials, "--labels": labels,
+               "--seeds": seeds}  # fmt: skip
     command = ["spinal", "tune", protocol, *(f"--part={chosen.value}" for chosen in part or [])]
     command += [f"{name}={value}" for name, value in options.items() if value is not None]
     command += [f"--set={change}" for change in changes or []]
@@ -138,6 +147,7 @@ def _search(
     search: Searches,
     learning_rates: str | None,
     dropouts: str | None,
+    sizes: str | None,
     trials: int | None,
     seed: int,
 ) -> Search:
@@ -150,9 +160,12 @@ def _search(
         return PaperSearch(
             _numbers(learning_rates, "--learning-rates", low=0.0),
             _numbers(dropouts, "--dropouts", below=1.0),
+            _whole(_numbers(sizes, "--sizes", low=0.0)),
         )
-    if learning_rates is not None or dropouts is not None:
-        raise SpinalError("--learning-rates and --dropouts do not go with Optuna, which chooses")
+    if learning_rates is not None or dropouts is not None or sizes is not None:
+        raise SpinalError(
+            "--learning-rates, --dropouts and --sizes do not go with Optuna, which chooses"
+        )
     if trials is not None and trials < 1:
         raise SpinalError(f"--trials {trials}: give 1 or more")
     return OptunaSearch(50 if trials is None else trials, seed)
@@ -173,3 +186,9 @@ def _numbers(
         span = "more than 0" if low is not None else f"from 0 to below {below:g}"
         raise SpinalError(f"{option}: {wrong[0]:g} is out of range: {span}")
     return values
+
+
+def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:
+    if values is not None and any(value % 1 for value in values):
+        raise SpinalError("--sizes: give whole numbers, such as 128,512")
+    return None if values is None else tuple(int(value) for value in values)

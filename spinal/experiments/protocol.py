@@ -40,6 +40,7 @@ class NetworkProtocol:
         name: a network of `spinal.networks.NETWORKS`, or an encoder (`spinal.encoders`), on whose
             features one dense layer is trained.
         width: factor on its channels and features.
+        features: size of its dense layer; None for what its width gives.
         preset: the training settings to start from: ``tuned``, ``slim`` (of
             `resnet-slim`), ``paper-lenet``, ``paper-vgg``.
         training: settings that differ from the preset.
@@ -49,6 +50,7 @@ class NetworkProtocol:
 
     name: str = "lenet"
     width: float = 1.0
+    features: int | None = None
     preset: str = "tuned"
     training: dict[str, Any] = field(default_factory=dict)
     retrain: Literal["scratch", "continue"] = "scratch"
@@ -63,6 +65,12 @@ class NetworkProtocol:
     def architecture(self) -> str:
         """The network that is trained."""
         return "dense" if self.is_encoder else self.name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `spinal.networks.build_network` that the protocol sets."""
+        size = {} if self.features is None else {"features": self.features}
+        return {"width": self.width, **size}
 
     def settings(self, where: str) -> TrainSettings:
         """The preset with the changes in ``training``; ``where`` names the table in messages."""

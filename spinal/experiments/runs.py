@@ -244,7 +244,7 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         pool = Pool(dataset.train_images, dataset.classes, members=splits.members)
     learner = ActiveLearner(
         pool,
-        (protocol.network.architecture, {"width": protocol.network.width}),
+        (protocol.network.architecture, protocol.network.options),
         run.method,
         (run.acquisition, protocol.acquisition_settings(run.acquisition)),
         run.seed,

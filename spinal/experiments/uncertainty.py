@@ -174,7 +174,7 @@ class _Setting:
     def _trained(self, train: NDArray) -> Network:
         pair, seed = self.pair, derived_seed(self.measurement.seed, _NETWORK)
         network = build_network(
-            pair.network.name, train.shape[1:], self.n_classes, width=pair.network.width, seed=seed
+            pair.network.name, train.shape[1:], self.n_classes, seed=seed, **pair.network.options
         )
         rate = pair.training().dropout
         if rate is not None:

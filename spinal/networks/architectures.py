@@ -25,6 +25,7 @@ def lenet(
     n_classes: int,
     *,
     width: float = 1.0,
+    features: int | None = None,
     dropout: float = 0.5,
     seed: int = 0,
 ) -> Network:
@@ -41,12 +42,13 @@ def lenet(
         input_shape: (H, W, C).
         n_classes: number of logits.
         width: factor on channels and features.
+        features: size of the dense layer, in place of ``width * 128``.
         dropout: rate of both dropout layers.
         seed: of the weights.
     """
     sides, channels = _image_shape("lenet", input_shape)
     first, second = _scaled(32, width, 4), _scaled(64, width, 4)
-    n_features = _scaled(128, width, 16)
+    n_features = _n_features(128, width, features)
     padding = 1 if min(sides) < 16 else 0
     side = min(sides) - 4 + 4 * padding  # before the pooling
     with seeded(seed):  # torch's layers draw weights from the global generator when constructed
@@ -65,7 +67,17 @@ def lenet(
         )
         body.extend([nn.Linear(_flat_size(body, sides, channels), n_features), nn.ReLU()])
         head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
-    return _network("lenet", body, head, input_shape, n_classes, seed, width=width, dropout=dropout)
+    return _network(
+        "lenet",
+        body,
+        head,
+        input_shape,
+        n_classes,
+        seed,
+        width=width,
+        features=features,
+        dropout=dropout,
+    )
 
 
 def vgg(
@@ -73,6 +85,7 @@ def vgg(
     n_classes: int,
     *,
     width: float = 1.0,
+    features: int | None = None,
     dropout: float | Sequence[float] = 0.5,
     seed: int = 0,
 ) -> Network:
@@ -92,13 +105,14 @@ def vgg(
         input_shape: (H, W, C).
         n_classes: number of logits.
         width: factor on channels and features; 1 is too slow without a GPU.
+        features: size of the dense layer, in place of ``width * 512``.
         dropout: rate of the last two dropout layers, which the paper tuned, or the rates of all
             five. Narrow networks need lower rates: at width 1/8, SVHN is not learnt at all with
             those of the paper.
         seed: of the weights.
     """
     sides, channels = _image_shape("vgg", input_shape)
-    side, inputs, n_features = min(sides), channels, _scaled(512, width, 16)
+    side, inputs, n_features = min(sides), channels, _n_features(512, width, features)
     rates = (0.2, 0.3, 0.4, dropout, dropout) if isinstance(dropout, int | float) else dropout
     if len(rates) != 5:
         raise NetworkError(f"the VGG has five dropout layers, not {len(rates)}")
@@ -118,7 +132,17 @@ def vgg(
         body.append(nn.Linear(_flat_size(body, sides, channels), n_features, bias=False))
         body.extend([nn.BatchNorm1d(n_features), nn.ReLU()])
         head = nn.Sequential(nn.Dropout(rates[-1]), nn.Linear(n_features, n_classes))
-    return _network("vgg", body, head, input_shape, n_classes, seed, width=width, dropout=dropout)
+    return _network(
+        "vgg",
+        body,
+        head,
+        input_shape,
+        n_classes,
+        seed,
+        width=width,
+        features=features,
+        dropout=dropout,
+    )
 
 
 def _convolution(inputs: int, outputs: int) -> list[nn.Module]:
@@ -180,6 +204,7 @@ def dense(
     n_classes: int,
     *,
     width: float = 1.0,
+    features: int | None = None,
     dropout: float = 0.5,
     input_dropout: float = 0.0,
     seed: int = 0,
@@ -193,11 +218,12 @@ def dense(
         input_shape: (D,); images are flattened.
         n_classes: number of logits.
         width: factor on the features.
+        features: their number, in place of ``width * 128``.
         dropout: rate in the head.
         input_dropout: rate on the inputs; 0 for no such layer.
         seed: of the weights.
     """
-    n_features = _scaled(128, width, 16)
+    n_features = _n_features(128, width, features)
     with seeded(seed):
         body = nn.Sequential(
             nn.Flatten(),
@@ -208,7 +234,7 @@ def dense(
         head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
     return _network(
         "dense", body, head, input_shape, n_classes, seed,
-        width=width, dropout=dropout, input_dropout=input_dropout,
+        width=width, features=features, dropout=dropout, input_dropout=input_dropout,
     )  # fmt: skip
 
 
@@ -278,6 +304,14 @@ def _scaled(size: int, width: float, multiple: int) -> int:
     if not width > 0:
         raise NetworkError(f"width must be positive, not {width}")
     return max(1, round(width * size / multiple)) * multiple
+
+
+def _n_features(size: int, width: float, features: int | None) -> int:
+    if features is None:
+        return _scaled(size, width, 16)
+    if features < 1:
+        raise NetworkError(f"features must be 1 or more, not {features}")
+    return features
 
 
 @torch.no_grad()

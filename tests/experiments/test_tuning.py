@@ -30,13 +30,14 @@ from spinal.experiments.tuning import (
 from spinal.experiments.tuning.searches import Tried, paper_values
 from spinal.experiments.tuning.trials import Outcome, Setting, training_split
 from spinal.experiments.tuning.tuner import applied, default_labels
+from spinal.networks import build_network
 
 PROTOCOL = Protocol(
     "tiny", initial=20, batch=10, rounds=4, pool=200, validation=100,
     network=NetworkProtocol(width=0.25, training={"min_steps": 30, "max_steps": 30}),
     posterior={"recipe": {"sums": [4, 4], "fit": {"steps": 20}}},
 )  # fmt: skip
-FEW = PaperSearch(learning_rates=(0.001, 0.02), dropouts=(0.05, 0.5))
+FEW = PaperSearch(learning_rates=(0.001, 0.02), dropouts=(0.05, 0.5), sizes=())
 
 
 class Oracle:
@@ -60,8 +61,10 @@ def test_the_paper_s_values() -> None:
     mnist = paper_values(load_protocol("mnist"), "network")
     np.testing.assert_allclose(mnist.learning_rates, np.arange(1, 101) * 0.001)
     assert mnist.beside == mnist.dropouts == (0.25, 0.5)
+    assert mnist.sizes == (256, 512)  # beside the 128 of the network
     cifar10 = paper_values(load_protocol("cifar10-1k"), "network")
     assert (set(cifar10.learning_rates), cifar10.dropouts) == ({0.01, 0.001}, (0.25, 0.3, 0.5))
+    assert cifar10.sizes == (256,)  # beside 512
     for spelling in ("cifar-10", "CIFAR_10"):
         protocol = load_protocol("cifar10-1k", [f'dataset="{spelling}"'])
         assert paper_values(protocol, "network") == cifar10
@@ -94,6 +97,30 @@ def test_the_learning_rate_first_and_then_dropout() -> None:
     assert max(tried, key=lambda each: each.accuracy).setting == {
         "fit.learning-rate": 0.03, "fit.leaf-dropout": 0.2,
     }  # fmt: skip
+
+
+def test_the_size_of_the_dense_layer_comes_last() -> None:
+    oracle = Oracle()
+    search = PaperSearch(learning_rates=(0.01, 0.03))
+    search.run(load_protocol("mnist@cpu"), "network", oracle)
+    best = {"learning-rate": 0.03, "dropout": 0.25}
+    assert oracle.seen[-2:] == [{**best, "features": 128}, {**best, "features": 256}]  # width 0.5
+    assert "sizes 256, 512 of the dense layer" in search.describe(load_protocol("mnist"), "network")
+    assert all("features" not in setting for setting in oracle.seen[:-2])
+
+
+def test_another_size_is_built_and_gets_another_grid() -> None:
+    protocol = load_protocol("mnist")
+    changed = applied(protocol, "network", {"features": 256})
+    assert (changed.network.features, changed.network.options) == (
+        256,
+        {"width": 1.0, "features": 256},
+    )
+    assert "grid" in protocol.posterior
+    assert "grid" not in changed.posterior
+    network = build_network("lenet", (28, 28, 1), 10, **changed.network.options)
+    assert network.linear_head()[0].shape == (10, 256)
+    changed.recipe().build(256, 10)
 
 
 def test_settings_take_the_place_of_those_before() -> None:
@@ -202,7 +229,7 @@ def test_what_is_known_is_not_tried_again(
 
 def test_workers_change_nothing(tuned: tuple[Tuned, Path], tmp_path: Path) -> None:
     path = tmp_path / "two.jsonl"
-    fewer = PaperSearch(learning_rates=(0.02,), dropouts=())
+    fewer = PaperSearch(learning_rates=(0.02,), dropouts=(), sizes=())
     tune(PROTOCOL, fewer, path, workers=2, parts=["network"], seeds=[1])
     found = accuracies(path)
     assert len(found) == 3
@@ -217,7 +244,7 @@ def test_the_test_set_is_not_read(tuned: tuple[Tuned, Path], loaded: list[str]) 
 
 
 def test_training_that_diverges_loses(tmp_path: Path) -> None:
-    search = PaperSearch(learning_rates=(1e9, 0.02), dropouts=())
+    search = PaperSearch(learning_rates=(1e9, 0.02), dropouts=(), sizes=())
     path = tmp_path / "t.jsonl"
     options = {"parts": ["network"], "seeds": [0], "labels": 20, "workers": 1}
     found = tune(PROTOCOL, search, path, **options)
@@ -272,15 +299,16 @@ def test_the_command_writes_and_tells(
     monkeypatch.chdir(tmp_path)
     text = tuned_text(Tuned(PROTOCOL, [], 0, 0, [0]), "nothing")
     Path("tiny.toml").write_text(text, encoding="utf-8")
-    command("tiny.toml", learning_rates=".02", dropouts="0.1", labels=20, seeds="0", workers=1)
+    options = {"dropouts": "0.1", "sizes": "256", "labels": 20, "seeds": "0", "workers": 1}
+    command("tiny.toml", learning_rates=".02", **options)
     shown = capsys.readouterr().out
-    assert "network 1/4: as before, seed 0: accuracy" in shown
+    assert "network 1/5: as before, seed 0: accuracy" in shown
     assert "spinal run tiny-tuned.toml" in shown
     assert load_protocol("tiny-tuned.toml").name == "tiny-tuned"
     first = Path("tiny-tuned.toml").read_bytes()
-    command("tiny.toml", learning_rates=".02", dropouts="0.1", labels=20, seeds="0", workers=1)
+    command("tiny.toml", learning_rates=".02", **options)
     assert Path("tiny-tuned.toml").read_bytes() == first
-    assert "network 1/4" not in capsys.readouterr().out
+    assert "network 1/5" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -290,6 +318,7 @@ def test_the_command_writes_and_tells(
         ({"learning_rates": "fast"}, "--learning-rates 'fast': give numbers"),
         ({"learning_rates": "0"}, "0 is out of range: more than 0"),
         ({"dropouts": "0.5,1"}, "1 is out of range: from 0 to below 1"),
+        ({"sizes": "128.5"}, "give whole numbers"),
         ({"trials": 5}, "add --search optuna"),
         ({"search": Searches.optuna, "dropouts": "0"}, "do not go with Optuna"),
         ({"search": Searches.optuna, "trials": 0}, "give 1 or more"),

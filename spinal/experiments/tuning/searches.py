@@ -70,11 +70,14 @@ class Values:
         learning_rates: tried first, each with every dropout rate of ``beside``.
         beside: dropout rates for the learning rates; None stands for the dropout of the protocol.
         dropouts: tried afterwards, with the best learning rate.
+        sizes: of the dense layer at width 1, tried last, with the best of the others; beside that
+            of the network, with which the others are tried.
     """
 
     learning_rates: tuple[float, ...]
     beside: tuple[float | None, ...]
     dropouts: tuple[float, ...]
+    sizes: tuple[int, ...] = ()
 
 
 def _steps(first: int, last: int, step: int) -> tuple[float, ...]:
@@ -87,16 +90,17 @@ def _steps(first: int, last: int, step: int) -> tuple[float, ...]:
 CIRCUIT = Values(_steps(5, 100, 10), (0.1,), _steps(50, 500, 50))
 
 #: The paper's, for its LeNet on MNIST: each learning rate at both dropout rates.
-LENET = Values(_steps(1, 100, 1), (0.25, 0.5), (0.25, 0.5))
+LENET = Values(_steps(1, 100, 1), (0.25, 0.5), (0.25, 0.5), (256, 512))
 
 #: The paper's, for its VGG on CIFAR-10; dropout is that of the last two dropout layers.
-VGG = Values((0.001, 0.01), (0.5,), (0.25, 0.3, 0.5))
+VGG = Values((0.001, 0.01), (0.5,), (0.25, 0.3, 0.5), (256,))
 
 #: The paper's, for its VGG on Fashion-MNIST; on SVHN it took the result. Dropout was not tuned.
 VGG_ELSEWHERE = Values((0.0005, 0.001, 0.1), (None,), ())
 
-#: Our own: the paper has no such network.
+#: Our own: the paper has no such networks.
 DENSE = Values((0.0005, 0.001, 0.002, 0.005, 0.01, 0.02), (0.5,), (0.0, 0.25, 0.5))
+RESNET_SLIM = Values((0.05, 0.1, 0.15, 0.2), (0.1,), (0.0, 0.1, 0.3))
 
 # Where the settings are in the tables of a protocol.
 _KEYS: dict[Part, tuple[str, str]] = {
@@ -110,32 +114,37 @@ def paper_values(protocol: Protocol, part: Part) -> Values:
     if part == "circuit":
         return CIRCUIT
     vgg = VGG if dataset_name(protocol.dataset) == "cifar-10" else VGG_ELSEWHERE
-    return {"lenet": LENET, "vgg": vgg, "dense": DENSE}[protocol.network.architecture]
+    values = {"lenet": LENET, "vgg": vgg, "resnet-slim": RESNET_SLIM, "dense": DENSE}
+    return values[protocol.network.architecture]
 
 
 @dataclass(frozen=True)
 class PaperSearch:
-    """The paper's procedure: the learning rate first, then dropout.
+    """The paper's procedure: the learning rate, then dropout, then the size of the dense layer.
 
     Attributes:
         learning_rates: tried instead of the paper's.
         dropouts: tried instead of the paper's; an empty tuple leaves dropout as it is in the
             protocol.
+        sizes: of the dense layer at width 1, likewise.
     """
 
     learning_rates: tuple[float, ...] | None = None
     dropouts: tuple[float, ...] | None = None
+    sizes: tuple[int, ...] | None = None
 
     def values(self, protocol: Protocol, part: Part) -> Values:
         """The values to try."""
         defaults = paper_values(protocol, part)
         rates = defaults.learning_rates if self.learning_rates is None else self.learning_rates
         dropouts = defaults.dropouts if self.dropouts is None else self.dropouts
-        return Values(rates, defaults.beside, dropouts)
+        sizes = defaults.sizes if self.sizes is None or part == "circuit" else self.sizes
+        return Values(rates, defaults.beside, dropouts, sizes)
 
     def size(self, protocol: Protocol, part: Part) -> int:
         v = self.values(protocol, part)
-        return len(v.learning_rates) * len(v.beside) + len(set(v.dropouts) - set(v.beside))
+        rates = len(v.learning_rates) * len(v.beside)
+        return rates + len(set(v.dropouts) - set(v.beside)) + len(v.sizes)
 
     def run(self, protocol: Protocol, part: Part, assess: Assess) -> list[Tried]:
         v = self.values(protocol, part)
@@ -149,7 +158,10 @@ class PaperSearch:
         )
         best = best_first(tried)[0].setting[rate_key]
         new = [rate for rate in v.dropouts if rate not in v.beside]
-        return tried + assess([{rate_key: best, dropout_key: dropout} for dropout in new])
+        tried += assess([{rate_key: best, dropout_key: dropout} for dropout in new])
+        best_setting = best_first(tried)[0].setting
+        features = [round(protocol.network.width * size) for size in v.sizes]
+        return tried + assess([{**best_setting, "features": size} for size in features])
 
     def describe(self, protocol: Protocol, part: Part) -> str:
         v = self.values(protocol, part)
@@ -157,7 +169,9 @@ class PaperSearch:
         beside = [f"{rate:g}" for rate in v.beside if rate is not None]
         if beside:
             text += f" at dropout {' and '.join(beside)}"
-        return f"{text}, then {_range(v.dropouts, 'dropout rate')}" if v.dropouts else text
+        if v.dropouts:
+            text += f", then {_range(v.dropouts, 'dropout rate')}"
+        return f"{text}, then {_range(v.sizes, 'size')} of the dense layer" if v.sizes else text
 
 
 def _range(values: Sequence[float], what: str) -> str:

@@ -38,7 +38,7 @@ from spinal.threads import single_thread
 Part = Literal["network", "circuit"]
 
 #: Values by their keys in the protocol's ``[network.training]`` or ``[posterior.recipe]``; keys of
-#: tables inside are dotted, as in ``fit.learning-rate``.
+#: tables inside are dotted, as in ``fit.learning-rate``. ``features`` is a key of ``[network]``.
 Setting = dict[str, float]
 
 # For a protocol without validation points: a fifth of its pool, but no more than in the paper.
@@ -147,7 +147,7 @@ def _trained(protocol: str, labels: int, seed: int, data_dir: str | Path | None)
     labelled, held_out = training_split(p, dataset, labels, seed)
     learner = ActiveLearner(
         Pool(points, dataset.classes, members=labelled),
-        (p.network.architecture, {"width": p.network.width}),
+        (p.network.architecture, p.network.options),
         "random",
         seed=seed,
         validation=(points[held_out], dataset.train_labels[held_out])

@@ -176,10 +176,15 @@ class _Assessor:
 def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
     """The protocol with a setting applied.
 
-    A dropout rate is that of the last two dropout layers; earlier layers keep theirs.
+    A dropout rate is that of the last two dropout layers; earlier layers keep theirs. With another
+    number of features, the circuit gets the smallest grid that fits.
     """
     if part == "network":
         values: dict[str, Any] = dict(setting)
+        if "features" in values:
+            posterior = {k: v for k, v in protocol.posterior.items() if k != "grid"}
+            network = replace(protocol.network, features=values.pop("features"))
+            protocol = replace(protocol, network=network, posterior=posterior)
         rates = protocol.training().dropout
         if "dropout" in values and isinstance(rates, tuple):
             values["dropout"] = [*rates[:-2], *[values["dropout"]] * len(rates[-2:])]
@@ -193,6 +198,8 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
 
 def _value(protocol: Protocol, part: Part, key: str) -> float | None:
     """The value of a protocol at a key of a setting; None if the protocol has none."""
+    if key == "features":
+        return protocol.network.features
     table = to_mapping(protocol.training() if part == "network" else protocol.recipe())
     *outer, last = key.split(".")
     for name in outer:
