@@ -21,9 +21,15 @@ class Acquisition(ABC):
 
     A strategy is a frozen dataclass of its settings. It says what it ``needs``, as names of fields
     of `Candidates`, so that nothing else has to be computed, and it implements `_pick`.
+
+    Attributes:
+        needs: names of fields of `Candidates`.
+        most_candidates: of more candidates than that, as many, drawn by chance, are enough; None if
+            it looks at all of them.
     """
 
     needs: ClassVar[frozenset[str]]
+    most_candidates: ClassVar[int | None] = None
 
     @property
     def compares_samples(self) -> bool:

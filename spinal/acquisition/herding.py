@@ -45,6 +45,7 @@ class MaxHerding(Covering):
     sample: int = 2_000
 
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labelled_features"})
+    most_candidates: ClassVar[int | None] = _MOST_CANDIDATES
 
     def __post_init__(self) -> None:
         if self.sample < 2:

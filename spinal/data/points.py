@@ -6,6 +6,7 @@ what people have; `spinal.data.images.ImageFiles` wraps image files.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from spinal.errors import DataError
 
 UNLABELLED = -1  # in an array of labels: no label yet
+#: Bytes of a file that are mapped with a page that is read, and in all before they are unmapped.
+_MAPPED_AROUND, _MOST_MAPPED = 1 << 16, 1 << 26
 
 
 @runtime_checkable
@@ -62,6 +65,7 @@ class ArrayPoints:
         if 0 in array.shape:
             raise DataError(f"an array of shape {array.shape}, which holds no points")
         self._array = array
+        self._touched = 0  # bytes of a mapped file
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,6 +78,7 @@ class ArrayPoints:
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray:
         """The batch [B, H, W, C], uint8, or [B, D], float32, as a copy."""
         batch = np.ascontiguousarray(self._array[np.asarray(indices, np.int64)])
+        self._forget_pages(batch)
         if batch.ndim == 4:
             return batch
         with np.errstate(over="ignore"):  # values too large for float32 are refused below
@@ -82,6 +87,21 @@ class ArrayPoints:
             row = int(np.asarray(indices)[np.isinf(batch).any(axis=1)][0])
             raise DataError(f"features of point {row} are not all finite numbers")
         return batch
+
+    def _forget_pages(self, batch: NDArray) -> None:
+        """Unmap the pages of a mapped file now and then: they count as memory of this process."""
+        source: NDArray | None = self._array
+        while isinstance(source, np.ndarray) and not isinstance(source, np.memmap):
+            source = source.base
+        if source is None:
+            return
+        self._touched += len(batch) * max(batch[:1].nbytes, _MAPPED_AROUND)
+        mapping = getattr(source, "_mmap", None)
+        # What was changed in a private copy would be lost.
+        if self._touched > _MOST_MAPPED and source.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+            if isinstance(mapping, mmap.mmap):
+                mapping.madvise(mmap.MADV_DONTNEED)
+            self._touched = 0
 
 
 def refuse_channels_first(shape: tuple[int, ...], line: str) -> None:

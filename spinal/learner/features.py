@@ -26,6 +26,11 @@ class FeatureCache:
         n_new = len(points) - len(self.points)
         self.points, self._row = points, np.append(self._row, np.full(n_new, -1))
 
+    def passing_view(self, indices: NDArray[np.int64]) -> View:
+        """Like `view`, for points that are looked at once: nothing is kept."""
+        features = compute_features(self.network, self.points, indices)
+        return View(self.network, self.points, indices, features)
+
     def view(self, indices: NDArray[np.int64]) -> View:
         """Features and points at ``indices`` of the pool."""
         new = indices[self._row[indices] < 0]

@@ -54,6 +54,8 @@ By = Literal["method", "network", "spn"]
 _NETWORK, _POSTERIOR, _SAMPLES, _CHOICE, _POOL, _ADVICE = range(6)
 #: Points per batch in `ActiveLearner.assess`.
 _BATCH = 8192
+#: Candidates of `ActiveLearner.ask` that are assessed at a time; of no more, features are kept.
+_BLOCK = 20_000
 #: Points whose predictions `ActiveLearner.advice` compares.
 _WATCHED = 500
 
@@ -291,7 +293,8 @@ class ActiveLearner:
             raise SpinalError(f"ask for one point or more, not {b}")
         generator = torch.Generator().manual_seed(self._round_seed(_CHOICE))
         acquisition = self._acquisition()
-        limit = self.settings.candidates
+        limits = (self.settings.candidates, acquisition.most_candidates)
+        limit = min((n for n in limits if n is not None), default=None)
         if limit is not None and len(left) > max(limit, b) and acquisition.needs:
             drawn = torch.randperm(len(left), generator=generator)[: max(limit, b)]
             left = np.sort(left[drawn.numpy()])
@@ -495,31 +498,45 @@ class ActiveLearner:
     def _candidates(
         self, indices: Indices, needs: frozenset[str], compare: bool
     ) -> tuple[Candidates, NDArray | None]:
-        """The inputs of the acquisition function for these points, and their density."""
+        """The inputs of the acquisition function for these points, and their density.
+
+        Many points are assessed in blocks, so that only what is needed of them is held.
+        """
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
-        density = None
         if needs:
-            with self._timed("features"):
-                view = self._view(indices)
-        if "log_probs" in needs:
-            with self._timed("scoring"):
-                arrays["log_probs"] = self._log_probs(view, compare)
-                if "log_density" in self._posterior.provides:
-                    density = self._posterior.log_density(view)
-        if "log_density" in needs:
-            arrays["log_density"] = self.posterior.log_density(view)
-        if "moments" in needs:
-            with self._timed("scoring"):
-                arrays["moments"] = self.posterior.moments(view)
-        if "features" in needs:
-            arrays["features"] = self.posterior.features(view)
+            blocks = np.array_split(indices, -(-len(indices) // _BLOCK))
+            parts = [self._assess_block(block, needs, compare, len(blocks) > 1) for block in blocks]
+            arrays |= {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         if needs & {"labelled_features", "labelled_log_probs"}:
             asked = np.union1d(self.pool.labelled_indices, self.pool.asked_indices)
             labelled = self._view(asked)
             arrays["labelled_features"] = self.posterior.features(labelled)
             if "labelled_log_probs" in needs:
                 arrays["labelled_log_probs"] = self._log_probs(labelled, compare)
+        density = arrays.get("log_density")
+        if "log_density" not in needs:
+            arrays.pop("log_density", None)
         return Candidates(**arrays), None if density is None else density.numpy()
+
+    def _assess_block(
+        self, indices: Indices, needs: frozenset[str], compare: bool, passing: bool
+    ) -> dict[str, Tensor]:
+        """What an acquisition function needs of some points, and their density if it is known."""
+        arrays: dict[str, Tensor] = {}
+        with self._timed("features"):
+            is_kept = self._cache is None or not passing
+            view = self._view(indices) if is_kept else self._fitted().passing_view(indices)
+        with self._timed("scoring"):
+            if "log_probs" in needs:
+                arrays["log_probs"] = self._log_probs(view, compare)
+            has_density = "log_density" in self._posterior.provides
+            if "log_density" in needs or ("log_probs" in needs and has_density):
+                arrays["log_density"] = self._posterior.log_density(view)
+            if "moments" in needs:
+                arrays["moments"] = self.posterior.moments(view)
+        if "features" in needs:
+            arrays["features"] = self.posterior.features(view)
+        return arrays
 
     def _view(self, indices: Indices) -> View:
         """Points of the pool; before the first fit, without features of the network."""

@@ -20,6 +20,11 @@ from spinal.label.store.project import Project
 from spinal.label.store.texts import Texts
 
 
+def is_fast(encoder: Encoder) -> bool:
+    """Whether an encoder takes seconds for many thousand items: they are all encoded at first."""
+    return isinstance(encoder, TfidfEncoder)
+
+
 def project_encoder(project: Project) -> Encoder:
     """The encoder of a project; TF-IDF is fitted to its texts once, and kept.
 

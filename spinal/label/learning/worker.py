@@ -33,7 +33,7 @@ from spinal.errors import FileFormatError, SpinalError
 from spinal.label.learning import rounds
 from spinal.label.learning.advising import advise
 from spinal.label.learning.beliefs import Beliefs
-from spinal.label.learning.features import TextCache, feature_cache, project_encoder
+from spinal.label.learning.features import TextCache, feature_cache, is_fast, project_encoder
 from spinal.label.learning.guarded import guard
 from spinal.label.learning.learnt import note_learnt
 from spinal.label.learning.likeness import Likeness
@@ -94,6 +94,7 @@ class Worker:
         #: The last fit, until its accuracy is estimated.
         self._unaudited: tuple[rounds.Snapshot, ProjectSettings, int, rounds.Round] | None = None
         self._beliefs: Beliefs | None = None
+        self._fitted_features = 0  # images with features at the last fit
         self._covered = 0  # images with features when first questions were last chosen
         self._next_scan = 0.0
         self._last_answer = time.monotonic()
@@ -108,6 +109,8 @@ class Worker:
         """Do the most urgent step; return False if there is nothing to do."""
         if time.monotonic() >= self._next_scan:
             self._scan()
+        elif self._missing and is_fast(self.encoder):
+            self._compute_all()
         elif self._fit_is_due():
             self._fit()
         elif self._first_questions_are_due():
@@ -186,6 +189,11 @@ class Worker:
         places = np.array([self._places[image] for image in images.tolist()], np.int64)
         vectors = self.cache.vectors
         Likeness(images, places, vectors.width, vectors.file).save(self.project.likeness_file)
+
+    def _compute_all(self) -> None:
+        """Compute features of all images."""
+        missing, self._missing = self._missing, []
+        self._compute(missing, len(self._places) + len(missing))
 
     def _compute(
         self,
@@ -283,7 +291,9 @@ class Worker:
             return True
         # Answers that are no labels: skipped, or disputed.
         since = self._last_change != self._fitted_at
-        return since and self.store.questions.waiting() < self.settings.batch
+        # Where fits are slow, features have their turn between two of them.
+        has_more = len(self._places) > self._fitted_features or not self._missing
+        return since and has_more and self.store.questions.waiting() < self.settings.batch
 
     def _fit(self) -> None:
         labels, change, settings = self._labels(), self._last_change, self.settings
@@ -307,6 +317,7 @@ class Worker:
         self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
+        self._fitted_features = len(self._places)
         self._unaudited = (snapshot, settings, number, result)
         self._note_likeness()
         if self._marks is not None:
