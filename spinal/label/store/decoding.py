@@ -6,10 +6,7 @@ of a few processes down with it.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import threading
 from queue import LifoQueue
 from typing import Any
 
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinal.errors import DataError
+from spinal.label.store.process import EndedError, LateError, ReplyingProcess
 
 #: Of one process; an image of 100 megapixels without transparency needs two thirds of it.
 MAX_MEMORY = 5 << 28
@@ -36,8 +34,9 @@ class Decoders:
     def __init__(
         self, n: int, max_seconds: float = MAX_SECONDS, max_memory: int = MAX_MEMORY
     ) -> None:
-        self._free: LifoQueue[_Decoder] = LifoQueue()  # the last one used is already running
-        self._all = [_Decoder(max_seconds, max_memory) for _ in range(n)]
+        command = [sys.executable, "-m", "spinal.label.store.decoder", str(max_memory)]
+        self._free: LifoQueue[ReplyingProcess] = LifoQueue()  # the last one used already runs
+        self._all = [ReplyingProcess(command, max_seconds) for _ in range(n)]
         for decoder in self._all:
             self._free.put(decoder)
 
@@ -66,71 +65,10 @@ class Decoders:
     def _decode(self, content: bytes, request: dict[str, Any]) -> bytes:
         decoder = self._free.get()
         try:
-            return decoder.decode(content, request)
-        finally:
-            self._free.put(decoder)
-
-
-class _Decoder:
-    """One process; see `spinal.label.store.decoder`. Used by one thread at a time."""
-
-    def __init__(self, max_seconds: float, max_memory: int) -> None:
-        self._seconds, self._memory = max_seconds, max_memory
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def decode(self, content: bytes, request: dict[str, Any]) -> bytes:
-        if self._process is not None and self._process.poll() is not None:
-            self.end()  # killed while it had nothing to do
-        process = self._process = self._process or self._start()
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(self._seconds, stop)
-        timer.start()
-        try:
-            result = _exchange(process, content, request)
-        except DataError:
-            raise
-        except (OSError, ValueError, EOFError) as error:
-            self.end()
-            if late.is_set():
-                raise DataError(f"takes more than {self._seconds:g} s to be decoded") from error
+            return decoder.ask(content, request)
+        except LateError as error:
+            raise DataError(f"takes more than {decoder.max_seconds:g} s to be decoded") from error
+        except EndedError as error:
             raise DataError("crashes the program that decodes it") from error
         finally:
-            timer.cancel()
-        if late.is_set():  # killed just after it had replied
-            self.end()
-        return result
-
-    def end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with process:
-                pass  # closes the pipes, and waits for the end
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "spinal.label.store.decoder", str(self._memory)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the server
-        )  # fmt: skip
-
-
-def _exchange(process: subprocess.Popen[bytes], content: bytes, request: dict[str, Any]) -> bytes:
-    """Send a request, and wait for the reply; DataError if the image is refused."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(request | {"bytes": len(content)}).encode() + b"\n")
-    process.stdin.write(content)
-    process.stdin.flush()
-    reply = json.loads(process.stdout.readline())
-    if "error" in reply:
-        raise DataError(reply["error"])
-    result = process.stdout.read(reply["bytes"])
-    if len(result) < reply["bytes"]:
-        raise EOFError
-    return result
+            self._free.put(decoder)

@@ -30,6 +30,8 @@ from spinal.errors import SpinalError
 from spinal.files import replacing
 
 MAX_BODY = 1 << 20
+#: Where an image or text may be sent to, and its largest size.
+UPLOAD, MAX_UPLOAD = "/api/try", 1 << 26
 #: Characters of a token: 24 random bytes.
 TOKEN_LENGTH = 32
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -92,7 +94,7 @@ class Rules:
                 403, "open the link that `spinal label` printed: it holds a token, which is missing"
             )
         if request.method == "POST":
-            self._check_body(request.headers)
+            self._check_body(request)
         elif request.method not in ("GET", "HEAD"):
             raise RefusedError(405, f"{request.method} is not for this server")
 
@@ -142,15 +144,18 @@ class Rules:
         # Each comparison takes the same time however much of the token is right.
         return any(hmac.compare_digest(text.encode(), token) for text in shown)
 
-    def _check_body(self, headers: Headers) -> None:
-        # A form of another site cannot send this type without asking first, which is not allowed.
-        if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise RefusedError(415, "send JSON")
-        length = headers.get("content-length", "")
+    def _check_body(self, request: Request) -> None:
+        kind, most = "application/json", MAX_BODY
+        if request.url.path == UPLOAD:
+            kind, most = "application/octet-stream", MAX_UPLOAD
+        # A form of another site cannot send these types without asking first, which is not allowed.
+        if request.headers.get("content-type", "").partition(";")[0].strip() != kind:
+            raise RefusedError(415, "send JSON" if most == MAX_BODY else f"send {kind}")
+        length = request.headers.get("content-length", "")
         if not length.isdecimal():
             raise RefusedError(411, "say how long it is")
-        if int(length) > MAX_BODY:
-            raise RefusedError(413, f"more than {MAX_BODY:,} bytes")
+        if int(length) > most:
+            raise RefusedError(413, f"more than {most:,} bytes")
 
 
 class Guard:

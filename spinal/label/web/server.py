@@ -30,6 +30,7 @@ from spinal.label.store.questions import Question
 from spinal.label.web.browsing import Browser
 from spinal.label.web.classes import ClassEditor
 from spinal.label.web.dashboard import Dashboard
+from spinal.label.web.exporting import Exporter
 from spinal.label.web.requests import (
     MOST_TILES,
     explain,
@@ -41,6 +42,7 @@ from spinal.label.web.requests import (
 )
 from spinal.label.web.security import Guard, RefusedError, Rules
 from spinal.label.web.texts import TextViews
+from spinal.label.web.trying import Trying
 from spinal.label.web.views import Views
 
 #: Images that are decoded at a time; further ones wait.
@@ -71,6 +73,7 @@ class Server:
         self.views, self.texts = Views(project), TextViews(project)
         self.browser = Browser(self.views)
         self._classes = ClassEditor(project, self._wake)
+        self.exporter, self.trying = Exporter(project), Trying(self.views)
         self._decoding = CapacityLimiter(DECODED)
         self._page = {
             file.name: file.read_bytes()
@@ -96,10 +99,17 @@ class Server:
                 *self.browser.routes,
                 *Dashboard(self.browser).routes,
                 *self._classes.routes,
+                *self.exporter.routes,
+                *self.trying.routes,
             ],
             middleware=[Middleware(Guard, rules=rules)],
             exception_handlers={SpinalError: explain},
         )
+
+    def close(self) -> None:
+        """End the process that tries the model, and delete files that were made for download."""
+        self.trying.close()
+        self.exporter.close()
 
     # The page
 

@@ -36,10 +36,10 @@ class Page:
         token = None if is_loopback(self.host) else keep_token(self.project.home / "token")
         self.rules = Rules(self.host, self.port, token)
         self.supervisor = Supervisor(self.project.home)
-        app = Server(self.project, self.rules, self.supervisor).app
+        self._pages = Server(self.project, self.rules, self.supervisor)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off",
-            timeout_graceful_shutdown=2, http=LimitedProtocol, ws="none",
+            self._pages.app, log_level="warning", access_log=False, server_header=False,
+            lifespan="off", timeout_graceful_shutdown=2, http=LimitedProtocol, ws="none",
             limit_concurrency=MOST_CONNECTIONS,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
@@ -58,6 +58,7 @@ class Page:
         self.server.should_exit = True
         self._thread.join(5)
         self.supervisor.stop()
+        self._pages.close()
         self._socket.close()
 
     @property
