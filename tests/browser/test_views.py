@@ -15,7 +15,8 @@ from tests.browser.pictures import CLASSES, make_pictures
 
 pytestmark = pytest.mark.slow
 
-VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements", "browse", "dashboard")
+VIEWS = ("label", "guesses", "mistakes", "outliers", "disagreements", "browse", "dashboard",
+         "export")  # fmt: skip
 
 
 def go(page: Any, view: str) -> None:

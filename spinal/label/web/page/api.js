@@ -44,6 +44,13 @@ export const post = (path, body) =>
     body: JSON.stringify({ client: client(), person: person.get(), ...body }),
   });
 
+/** Have a file of labels, or the model, made: where it is, its name and size. */
+export const makeFile = (to, predictions) => post("/api/export", { to, predictions });
+
+/** What the model says about the content of a file. */
+export const tryContent = (content) =>
+  request("/api/try", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: content });
+
 /** Post until it is done. Only what the server refuses is given up: a full disk is no refusal. */
 async function insist(path, body) {
   for (;;) {

@@ -4,16 +4,17 @@ import * as api from "./api.js";
 import * as browse from "./browse.js";
 import * as classes from "./classes.js";
 import * as dashboard from "./dashboard.js";
+import * as exporting from "./export.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
 import * as viewer from "./viewer.js";
-import { $, about, count, el, percent, setKind } from "./dom.js";
+import { $, about, count, el, percent, redraw, setKind } from "./dom.js";
 
 // Name, text, module and element of each view. A module has open(name, state, wanted, go) and
 // key(event), which says whether it took a key; some have update(state), for new states.
 const VIEWS = [["label", "Label", labelling, "label"], ["guesses", "Guesses", tiles, "tiles"], ["mistakes", "Mistakes", tiles, "tiles"],
   ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"],
-  ["dashboard", "Dashboard", dashboard, "dashboard"]];
+  ["dashboard", "Dashboard", dashboard, "dashboard"], ["export", "Export", exporting, "export"]];
 const current = () => VIEWS.find(([name]) => name === view);
 const POLL = 1500;
 let state = null;
@@ -65,14 +66,15 @@ function go(name, wanted) {
   const [, , module, main] = current();
   for (const node of document.querySelectorAll("main")) node.hidden = node.id !== main;
   module.open?.(name, state, wanted, go);
-  document.activeElement?.blur();
+  $(main).tabIndex = -1;
+  $(main).focus({ preventScroll: true });
   scrollTo(0, 0);
   drawHead();
 }
 
 function drawHead() {
   const disputed = state.progress.disputed;
-  $("tabs").replaceChildren(...VIEWS.map(([name, text], i) =>
+  redraw($("tabs"), ...VIEWS.map(([name, text], i) =>
     el("button", { "aria-current": name === view ? "page" : null, title: `Shift+${i + 1}`, "data-view": name, onclick: () => go(name) },
       text, name === "disagreements" && disputed ? el("span", { class: "badge" }, `${disputed}`) : null)));
   $("person").textContent = api.person.get();
@@ -89,7 +91,7 @@ function drawStatus() {
   }[worker.state] ?? worker.state;
   const busy = ["starting", "fitting", "features", "auditing", "checking"].includes(worker.state);
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : worker.state === "off" ? "" : "good";
-  $("status").replaceChildren(el("span", { class: `light ${light}` }), said);
+  redraw($("status"), el("span", { class: `light ${light}` }), said);
   const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
   $("engine").textContent = `By ${model}${learnt}`;
   $("shares").textContent = Object.entries(shares ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ");
@@ -142,7 +144,7 @@ $("classes-open").onclick = () => classes.open(state, refresh);
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.target.closest("input, select, dialog, summary") || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input, select, textarea, dialog, summary") || document.querySelector("dialog[open]")) return;
   const digit = event.shiftKey && /^Digit([1-9])$/.exec(event.code);
   let done = true;
   if (digit) VIEWS[digit[1] - 1] && go(VIEWS[digit[1] - 1][0]);
@@ -152,4 +154,5 @@ addEventListener("keydown", (event) => {
 });
 
 viewer.start();
+exporting.start(go);
 begin().catch((error) => api.complain(error.message));

@@ -131,7 +131,7 @@ const isKept = (item) => item.reserved && !item.label && !item.skipped && !item.
 function tile(item, i) {
   const says = caption(item);
   const node = el("div", { class: `tile ${isKept(item) ? "kept" : ""}`, role: "option", tabindex: i ? "-1" : "0", "data-image": item.image,
-    "aria-selected": "false", "aria-disabled": isKept(item) ? "true" : null, "aria-label": `${item.path}: ${says.map((part) => part.textContent).join(", ")}` },
+    "aria-selected": "false", "aria-disabled": isKept(item) ? "true" : null, "aria-label": `${item.path}: ${says.map((part) => part.textContent).join(" ")}` },
     item.problem ? el("div", { class: "no-image" }, item.problem)
       : preview(item, state.kind),
     ...(isKept(item) ? [] : [el("span", { class: "check", "aria-hidden": "true", onclick: (event) => pick(i, event.shiftKey) })]),

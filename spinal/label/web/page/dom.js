@@ -16,6 +16,13 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
+/** Give a node other content, if it differs: else the focus would be lost, and a status read out again. */
+export function redraw(node, ...children) {
+  const fresh = node.cloneNode(false);
+  fresh.append(...children);
+  if (fresh.innerHTML !== node.innerHTML) node.replaceChildren(...fresh.childNodes);
+}
+
 /** How wide a bar is, in percent: by a property, since inline styles are not allowed. */
 export function bar(share, kind = "") {
   const inner = el("span", { class: `bar-fill ${kind}` });

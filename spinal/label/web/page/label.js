@@ -4,7 +4,7 @@
 import * as api from "./api.js";
 import * as choices from "./choices.js";
 import { drawCurve } from "./curve.js";
-import { $, about, bar, el, percent, toast } from "./dom.js";
+import { $, about, bar, el, percent, redraw, toast } from "./dom.js";
 import { fetchText, fullText, unfold } from "./text.js";
 import { drawNeighbours, hideNeighbours } from "./neighbours.js";
 import { Zoom } from "./zoom.js";
@@ -67,7 +67,7 @@ function picture(question) {
     }, () => false);
     pictures.set(question.image, held);
   } else if (!pictures.has(question.image)) {
-    const node = el("img", { src: `/image/${question.image}`, alt: "Image to be labelled", draggable: "false" });
+    const node = el("img", { src: `/image/${question.image}`, alt: `Image to be labelled: ${question.path}`, draggable: "false" });
     pictures.set(question.image, { node, ready: node.decode().then(() => true, () => false) });
   }
   return pictures.get(question.image);
@@ -224,7 +224,7 @@ function drawProgress() {
   const planned = Math.min(state.budget ?? images, images);
   const most = Math.max(1, ...Object.values(classes));
   const open = $("progress").querySelector("details")?.open ?? false;
-  $("progress").replaceChildren(
+  redraw($("progress"),
     el("p", { class: "figure" }, el("strong", {}, labelled.toLocaleString("en")),
       el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : state.kind} · ${audited} in the audit`)),
     bar(labelled / Math.max(1, planned), "wide"),

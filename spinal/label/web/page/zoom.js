@@ -1,6 +1,6 @@
 // Zoom and pan by wheel, pinch, drag and keys; brightness and contrast, which stay for later images.
 
-import { el, percent } from "./dom.js";
+import { el } from "./dom.js";
 
 const MOST = 16, STEP = 1.4, PAN = 60;
 const tones = { brightness: 1, contrast: 1 };
@@ -10,7 +10,7 @@ export class Zoom {
   constructor(stage, frame = stage) {
     this.stage = stage;
     this.pointers = new Map();
-    this.level = el("button", { class: "level", "aria-label": "Whole image", title: "Whole image: 0", onclick: () => this.whole() });
+    this.level = el("button", { class: "level", title: "Whole image: 0", onclick: () => this.whole() });
     this.sliders = Object.keys(tones).map((name) => this.slider(name));
     this.panel = el("div", { class: "tones", hidden: true }, ...this.sliders.map(({ field }) => field),
       el("button", { class: "quiet", onclick: () => this.tone({ brightness: 1, contrast: 1 }) }, "Reset"));
@@ -57,7 +57,8 @@ export class Zoom {
     const { clientWidth, clientHeight } = this.stage;
     const limit = (value, side) => Math.max(-1, Math.min(1, value / (((this.scale - 1) * side) / 2 || 1))) * (((this.scale - 1) * side) / 2);
     [this.x, this.y] = [limit(this.x, clientWidth), limit(this.y, clientHeight)];
-    this.level.textContent = percent(this.scale).replace("100", `${Math.round(100 * this.scale)}`);
+    this.level.textContent = `${Math.round(100 * this.scale)}\u202f%`;
+    this.level.setAttribute("aria-label", `${this.level.textContent}: whole image`);
     this.stage.classList.toggle("zoomed", this.scale > 1);
     if (this.image) this.image.style.transform = this.scale > 1 ? `translate(${this.x}px, ${this.y}px) scale(${this.scale})` : "";
   }
