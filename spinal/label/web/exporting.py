@@ -64,7 +64,7 @@ class Exporter:
     def make(self, body: dict[str, Any]) -> dict[str, Any]:
         """Make a file; return the path to download it from, its name, size, and a warning."""
         to, predictions = body.get("to"), body.get("predictions", False)
-        if to not in DOWNLOADS or not isinstance(predictions, bool):
+        if not isinstance(to, str) or to not in DOWNLOADS or not isinstance(predictions, bool):
             raise LabelError(f"export to one of {', '.join(DOWNLOADS)}")
         if not self._busy.acquire(blocking=False):
             raise RefusedError(429, "another file is being made: wait a moment")

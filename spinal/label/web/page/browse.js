@@ -135,7 +135,7 @@ function tile(item, i) {
     item.problem ? el("div", { class: "no-image" }, item.problem)
       : preview(item, state.kind),
     ...(isKept(item) ? [] : [el("span", { class: "check", "aria-hidden": "true", onclick: (event) => pick(i, event.shiftKey) })]),
-    el("div", { class: "caption" }, ...says));
+    el("div", { class: "caption" }, ...says.flatMap((part) => [part, " "])));
   if (state.kind === "images") node.title = item.path;
   if (!item.problem) node.firstElementChild.onclick = () => look(item);
   return node;
