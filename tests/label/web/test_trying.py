@@ -62,7 +62,7 @@ def test_photographs_from_elsewhere(server: Server, page: TestClient, fitted: Pr
     direct = Trial(fitted)(picture(COLOURS["blue"]))
     assert said["probs"] == pytest.approx(direct["probs"], abs=1e-3)
     low = np.linspace(direct["log_density"] - 1, direct["log_density"] + 3, len(images))
-    Beliefs(1, images, probs, low.astype(np.float32)).save(fitted.beliefs_file)
+    Beliefs(1, tuple(COLOURS), images, probs, low.astype(np.float32)).save(fitted.beliefs_file)
     said = page.post("/api/try", content=picture(COLOURS["blue"]), headers=BYTES).json()
     assert said["density_rank"] == pytest.approx(0.25, abs=0.05)
     refused = page.post("/api/try", content=png_that_claims(60_000, 60_000), headers=BYTES)
