@@ -1,6 +1,6 @@
 """Damaged files for every loader, and strange requests for every endpoint of the page.
 
-    python benchmarks/fuzz.py --cases 1000 --seed 0
+    python -m benchmarks.fuzz --cases 1000 --seed 0
 
 Each case damages a file that spinal wrote or would read, or sends a request that no page sends.
 What is allowed is a result, or a `SpinalError`: one line that says what is wrong. Any other
@@ -22,17 +22,11 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from benchmarks.fuzz_targets import TARGETS, Target, make_project
 
 SECONDS, MEMORY = 30.0, 4 << 30
-SIDE = 8
-
-
-class Target(NamedTuple):
-    """A loader: what writes a whole sample into a folder, and what reads it."""
-
-    make: Callable[[Path], None]
-    load: Callable[[Path], Any]
 
 
 def damage(content: bytes, rng: random.Random) -> bytes:
@@ -60,211 +54,6 @@ def damage(content: bytes, rng: random.Random) -> bytes:
                 data[where : where + 1] = rng.choice((b"-1", b"9" * 12, b"1e400", b"0", b'"x"'))
         content = bytes(data)
     return content
-
-
-def make_arrays(n: int = 12) -> tuple[Any, Any]:
-    """Images and labels."""
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    return rng.integers(0, 256, (n, SIDE, SIDE, 3), np.uint8), np.arange(n) % 3
-
-
-def make_images(folder: Path) -> None:
-    """An image in each format."""
-    from PIL import Image
-
-    for ending in ("png", "jpg", "webp", "gif", "bmp", "tif"):
-        Image.fromarray(make_arrays()[0][0]).resize((40, 30)).save(folder / f"a.{ending}")
-    Image.fromarray(make_arrays()[0][1]).resize((40, 30)).save(folder / "b.jpg", progressive=True)
-
-
-def load_images(folder: Path) -> None:
-    """Decode each."""
-    from spinal.data.images import read_image
-    from spinal.errors import SpinalError
-
-    errors = []
-    for path in sorted(folder.iterdir()):
-        try:
-            read_image(path, SIDE)
-        except SpinalError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-
-
-def make_csv(folder: Path) -> None:
-    """A table of images."""
-    make_images(folder)
-    (folder / "a.csv").write_text("path,label\na.png,cat\nb.jpg,dog\n")
-
-
-def load_csv(folder: Path) -> None:
-    """The table, as data and as a simulated person's answers."""
-    from spinal.data import load_csv
-    from spinal.label.known.table import read_table
-
-    read_table(folder / "a.csv")
-    load_csv(folder / "a.csv", size=SIDE)
-
-
-def make_protocol(folder: Path) -> None:
-    """A protocol that comes with spinal."""
-    from spinal.experiments.protocol import protocol_text
-
-    (folder / "a.toml").write_text(protocol_text("digits"))
-
-
-def load_protocol(folder: Path) -> None:
-    """Read it."""
-    from spinal.experiments.protocol import load_protocol
-
-    load_protocol(folder / "a.toml")
-
-
-def make_npz(folder: Path) -> None:
-    """A dataset of our own."""
-    import numpy as np
-
-    images, labels = make_arrays()
-    for part in ("train", "test"):
-        np.savez(folder / f"{part}.npz", images=images, labels=labels)
-
-
-def load_npz(folder: Path) -> None:
-    """Read it."""
-    from spinal.data.formats import DataFile, read_npz
-
-    read_npz([DataFile(folder / "train.npz"), DataFile(folder / "test.npz")])
-
-
-def make_circuit(folder: Path) -> None:
-    """A circuit."""
-    from spinal.circuits import RandomSPN
-
-    RandomSPN(4, 3).save(folder / "a.safetensors")
-
-
-def load_circuit(folder: Path) -> None:
-    """Read it."""
-    from spinal.circuits import Circuit
-
-    Circuit.load(folder / "a.safetensors")
-
-
-def make_network(folder: Path) -> None:
-    """A network."""
-    from spinal import networks
-
-    networks.save(networks.build_network("dense", (SIDE,), 3), folder / "a.safetensors")
-
-
-def load_network(folder: Path) -> None:
-    """Read it."""
-    from spinal import networks
-
-    networks.load(folder / "a.safetensors")
-
-
-def _pool() -> Any:
-    import numpy as np
-
-    from spinal import Pool
-
-    return Pool(np.random.default_rng(0).normal(size=(30, SIDE)).astype("f4"), ("a", "b", "c"))
-
-
-def make_learner(folder: Path) -> None:
-    """A learner, fitted."""
-    import numpy as np
-
-    from spinal import ActiveLearner
-
-    learner = ActiveLearner(_pool(), "dense", device="cpu")
-    learner.tell(np.arange(12), np.arange(12) % 3)
-    learner.fit()
-    shutil.rmtree(folder)
-    learner.save(folder)
-
-
-def load_learner(folder: Path) -> None:
-    """Read it; half of the damaged ones get checksums that fit, as by a program with a fault."""
-    from spinal import ActiveLearner
-    from spinal.files import write_checksums
-
-    if len((folder / "learner.json").read_bytes()) % 2 or random.random() < 0.5:
-        write_checksums(folder)
-    ActiveLearner.load(folder, _pool(), device="cpu")
-
-
-def make_project(folder: Path) -> None:
-    """A project of the page, with answers and beliefs."""
-    import numpy as np
-
-    from spinal.label.learning.beliefs import Beliefs
-    from spinal.label.store.project import open_project
-    from spinal.label.store.store import Answer
-
-    make_images(folder)
-    project = open_project(folder, classes=("cat", "dog"), encoder="pixels")
-    project.scan()
-    project.store.answer([Answer("t", 1, "cat")], "ada")
-    images, probs = np.arange(1, 8), np.full((7, 2), 0.5, np.float32)
-    beliefs = Beliefs(1, ("cat", "dog"), images, probs, probs[:, 0], images, probs)
-    beliefs.save(project.beliefs_file)
-    project.learnt_file.write_text('{"model": "", "labels": {"1": "cat"}}')
-    project.close()
-
-
-def load_project(folder: Path) -> None:
-    """Open it, and ask for what the page shows."""
-    from spinal.label.learning.learnt import model_age
-    from spinal.label.store.project import open_project
-    from spinal.label.web.views import Views
-
-    project = open_project(folder)
-    try:
-        project.scan()
-        project.check(sorted(project.store.paths()))
-        views = Views(project)
-        views.outliers(0, 10)
-        views.mistakes()
-        project.store.questions.ask("c", "ada", 4)
-        model_age(project)
-        project.store.check()
-    finally:
-        project.close()
-
-
-def make_run(folder: Path) -> None:
-    """Settings and lines of a run."""
-    from spinal.runs.lines import write_lines
-
-    write_lines(folder / "rounds.jsonl", [{"round": i, "accuracy": 0.5} for i in range(4)])
-    (folder / "run.toml").write_text('[protocol]\nname = "digits"\n')
-
-
-def load_run(folder: Path) -> None:
-    """Read them."""
-    from spinal.runs.folder import read_settings
-    from spinal.runs.lines import read_lines
-
-    read_settings(folder)
-    read_lines(folder / "rounds.jsonl")
-
-
-TARGETS = {
-    "images": Target(make_images, load_images),
-    "csv": Target(make_csv, load_csv),
-    "protocol": Target(make_protocol, load_protocol),
-    "npz": Target(make_npz, load_npz),
-    "circuit": Target(make_circuit, load_circuit),
-    "network": Target(make_network, load_network),
-    "learner": Target(make_learner, load_learner),
-    "project": Target(make_project, load_project),
-    "run": Target(make_run, load_run),
-}
 
 
 def value(rng: random.Random, depth: int = 0) -> Any:
@@ -384,7 +173,16 @@ def run_target(name: str, seed: int, cases: int) -> dict[int, str]:
     failures: dict[int, str] = {}
     case = 0
     while case < cases:
-        command = [sys.executable, __file__, "--child", name, str(seed), str(case), str(cases)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.fuzz",
+            "--child",
+            name,
+            str(seed),
+            str(case),
+            str(cases),
+        ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             assert child.stdout is not None
             assert child.stderr is not None

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
 
+from spinal.data.matlab import read_matlab
 from spinal.data.pickles import load_plain_pickle
 from spinal.errors import FileFormatError
 
@@ -183,14 +183,10 @@ def read_svhn_mat(files: Sequence[DataFile]) -> tuple[Part, Part]:
 
 
 def _read_mat_part(file: DataFile) -> Part:
-    read_content(file)  # only for its checks: SciPy reads the file itself
-    try:
-        variables = scipy.io.loadmat(file.path, variable_names=["X", "y"])
-        images, labels = variables["X"], variables["y"].ravel()
-    except KeyError as error:
-        raise FileFormatError(f"{file.path}: no variable {error}, expected X and y") from error
-    except Exception as error:  # SciPy raises whatever the damage leads to
-        raise FileFormatError(f"{file.path}: corrupt MATLAB file ({error})") from error
+    variables = read_matlab(read_content(file), ("X", "y"), file.path)
+    if missing := [name for name in ("X", "y") if name not in variables]:
+        raise FileFormatError(f"{file.path}: no variable {missing[0]!r}, expected X and y")
+    images, labels = variables["X"], variables["y"].ravel()
     if images.ndim != 4:
         raise FileFormatError(f"{file.path}: X has shape {images.shape}, expected (32, 32, 3, N)")
     if not np.isin(labels, np.arange(1, 11)).all():

@@ -13,9 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
 @pytest.mark.parametrize(
-    "targets", ["images,csv,npz,run", "protocol,circuit,network,project", "requests"]
+    "targets",
+    ["images,csv,npz,run,idx,cifar,matlab", "protocol,circuit,network,project", "requests"],
 )
 def test_damage_and_strange_requests_are_refused_in_one_line(targets: str) -> None:
-    command = [sys.executable, "benchmarks/fuzz.py", "--cases", "25", "--targets", targets]
+    command = [sys.executable, "-m", "benchmarks.fuzz", "--cases", "25", "--targets", targets]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
