@@ -42,6 +42,7 @@ def areas(experiment: Experiment) -> Table:
     caption = (
         f"Area under the accuracy curve from {first} to {last} labels, over its width, and "
         f"accuracy at {last} labels: percent, mean ± standard deviation over seeds. Gains over "
-        "Random are of paired seeds, in percentage points, with 95 % intervals by Student's t."
+        "Random are of paired seeds, in percentage points, with 95 % intervals by Student's t, "
+        "from three seeds on."
     )
     return Table("areas", caption, pd.DataFrame(rows), pd.DataFrame(shown).fillna(""))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,19 @@ class Experiment:
         name: Name of the protocol.
         runs: The runs that are compared; see `experiments`.
         left_out: Runs that are unfinished or too short to be compared.
+        predictor: Whose accuracies are compared: of the ``method``, or of its ``network``, trained
+            on the labels that the method chose. Choosing and predicting are two things.
     """
 
     name: str
     runs: list[StoredRun]
     left_out: list[StoredRun]
+    predictor: Literal["method", "network"] = "method"
+
+    def by_network(self) -> Experiment | None:
+        """The same runs by the network; None if all methods predict by it."""
+        other = replace(self, predictor="network")
+        return None if other.accuracy.equals(self.accuracy) else other
 
     @cached_property
     def methods(self) -> list[str]:
@@ -45,7 +53,8 @@ class Experiment:
     @property
     def title(self) -> str:
         """The title of the protocol, or else its name."""
-        return self.protocol.get("title") or self.name
+        title = self.protocol.get("title") or self.name
+        return title if self.predictor == "method" else f"{title}, by the network"
 
     @property
     def file_name(self) -> str:
@@ -64,7 +73,7 @@ class Experiment:
     @cached_property
     def accuracy(self) -> pd.DataFrame:
         """Accuracy by labels (rows) and by method and seed (columns); NaN beyond a run's end."""
-        return self.measure("accuracy")
+        return self.measure("accuracy" if self.predictor == "method" else "network_accuracy")
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from spinal.report.names import order, title
 from spinal.report.numbers import decimal
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.plots import INK, STYLE, new_figure
-from spinal.report.statistics import beats
+from spinal.report.statistics import MIN_SEEDS, beats
 
 
 def penalties(experiments: Sequence[Experiment]) -> pd.DataFrame:
@@ -42,8 +42,8 @@ def _share_beaten(experiment: Experiment, first: str, second: str) -> float:
 
 
 def section(experiments: Sequence[Experiment]) -> Section | None:
-    """The penalty matrix over all experiments with two seeds or more; None if there are none."""
-    able = [e for e in experiments if len(e.methods) > 1 and _most_pairs(e) > 1]
+    """The penalty matrix over all experiments with enough seeds; None if there are none."""
+    able = [e for e in experiments if len(e.methods) > 1 and _most_pairs(e) >= MIN_SEEDS]
     if not able:
         return None
     matrix = penalties(able)

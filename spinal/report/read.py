@@ -43,6 +43,11 @@ class StoredRun:
         """The round with this number of labels."""
         return next(record for record in self.rounds if record.labels == labels)
 
+    def test_points(self) -> int | None:
+        """Number of test points; None if it was not stored."""
+        bins = self.rounds[0].reliability
+        return None if bins is None else int(sum(bins["count"]))
+
     def outcomes(self, labels: int) -> Outcomes | None:
         """Which test points were right at a budget; None if it was not stored."""
         right = self.at(labels).right_points()

@@ -7,49 +7,49 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spinal.report.accuracy_tests import accuracy_tests
 from spinal.report.experiment import Experiment, paired
+from spinal.report.families import LEVEL, add_holm, budgets, stars
 from spinal.report.names import comparisons, title
 from spinal.report.numbers import count, p_value, points
 from spinal.report.paper import p_values
 from spinal.report.parts import Section, Table
-from spinal.report.statistics import Outcomes, holm, mcnemar_test, paired_t_test, z_test
+from spinal.report.statistics import (
+    MIN_SEEDS,
+    Outcomes,
+    mcnemar_test,
+    paired_t_test,
+    z_test,
+)
 
-LEVEL = 0.05
 _MEAN = "mean"
-_BUDGETS = 10
 
 
 def section(experiment: Experiment) -> Section | None:
     """All tests that the runs allow; None if they allow none."""
-    tables = [z_tests(experiment), mcnemar_tests(experiment), area_tests(experiment)]
+    tables = [
+        z_tests(experiment), accuracy_tests(experiment), mcnemar_tests(experiment),
+        area_tests(experiment),
+    ]  # fmt: skip
     parts = [table for table in tables if table is not None]
     if not parts:
         return None
     text = [
         "Tests over test points ask whether these classifiers differ, and take what they were "
         "trained on as given; tests over seeds ask whether the methods do. A star: still below "
-        f"{LEVEL} after Holm's correction."
+        f"{LEVEL} after Holm's correction over the tests of the same comparison; two stars: after "
+        "that over all tests of the table."
     ]
     if parts[-1].name != "area-tests":
-        text.append("Tests over seeds need two seeds or more of both methods.")
+        text.append(f"Tests over seeds need {MIN_SEEDS} seeds or more of both methods.")
     return Section("More than chance?", text, parts)
 
 
-def budgets(experiment: Experiment) -> list[int]:
-    """The budgets at which to test: those of the paper, if any; else ten, evenly spaced."""
-    labels = experiment.labels
-    printed = p_values()
-    theirs = printed[printed["table"] == experiment.paper]["labels"].unique()
-    chosen = labels[np.isin(labels, theirs)]
-    if len(chosen):
-        return chosen.tolist()
-    return labels[np.unique(np.linspace(0, len(labels) - 1, _BUDGETS).round().astype(int))].tolist()
-
-
 def z_tests(experiment: Experiment) -> Table | None:
-    """The paper's one-sided z-tests, for each budget and initial set, and over all of them.
+    """Paired one-sided z-tests, for each budget and initial set, and over all of them.
 
-    Holm's correction is over all comparisons and budgets of an initial set, or of the mean.
+    Holm's correction is over the budgets of a comparison, and over all comparisons and budgets,
+    each of one initial set, or of the mean.
     """
     rows = []
     for first, second in comparisons(experiment.methods):
@@ -68,12 +68,13 @@ def z_tests(experiment: Experiment) -> Table | None:
     if not rows:
         return None
     data = pd.DataFrame(rows)
-    data["holm"] = data.groupby("initial_set")["p_value"].transform(lambda p: holm(p.tolist()))
+    add_holm(data, ["initial_set"])
     data = data.merge(_printed(experiment), how="left")
     caption = (
         "One-sided p-values of paired z-tests over test points: is the first method more accurate "
         "than the second, at this number of labels? For each initial set (seed), and averaged over "
-        "them. Holm's correction is over all cells of the same initial set."
+        "them. One star: Holm's correction over the row; two: over all rows of the same initial "
+        "set."
     )
     return Table("z-tests", caption, data, _z_shown(data), words=2)
 
@@ -85,7 +86,7 @@ def _z_shown(data: pd.DataFrame) -> pd.DataFrame:
     ):
         lead = {"is better than": f"{title(first)} > {title(second)}", "set": str(name)}
         cells = {
-            count(t.labels): p_value(t.p_value) + (" *" if t.holm < LEVEL else "")
+            count(t.labels): p_value(t.p_value) + stars(t.holm, t.holm_all)
             for t in tests.itertuples()
         }
         shown.append({**lead, **cells})
@@ -119,7 +120,7 @@ def _pairs(
 def _table(
     name: str, caption: str, rows: list[dict[str, Any]], cells: list[dict[str, str]], words: int
 ) -> Table | None:
-    """A table of tests, with Holm's correction over all of them; None if there are none.
+    """A table of tests, with Holm's corrections; None if there are none.
 
     Args:
         name: Name of the table.
@@ -131,13 +132,14 @@ def _table(
     if not rows:
         return None
     data = pd.DataFrame(rows)
-    data["holm"] = holm(data["p_value"].tolist())
+    add_holm(data, [])
     shown = [
         {
             "first and second": f"{title(t.method)}, {title(t.competitor)}",
             **between,
             "p": p_value(t.p_value),
-            "Holm": p_value(t.holm) + (" *" if t.holm < LEVEL else ""),
+            "Holm, comparison": p_value(t.holm),
+            "Holm, all": p_value(t.holm_all) + stars(t.holm, t.holm_all),
         }
         for t, between in zip(data.itertuples(), cells, strict=True)
     ]
@@ -166,17 +168,18 @@ def mcnemar_tests(experiment: Experiment) -> Table | None:
     ]
     caption = (
         f"McNemar's exact test, two-sided, at {count(labels)} labels: test points that one of the "
-        "two got right and the other did not. Holm's correction is over the whole table."
+        "two got right and the other did not. Holm's correction is over the seeds of a comparison, "
+        "and over the whole table."
     )
     return _table("mcnemar", caption, rows, cells, words=2)
 
 
 def area_tests(experiment: Experiment) -> Table | None:
-    """Student's paired test of the areas under the curve, over seeds; needs two seeds."""
+    """Student's paired test of the areas under the curve, over seeds; needs `MIN_SEEDS`."""
     rows: list[dict[str, Any]] = []
     for first, second in comparisons(experiment.methods):
         differences = paired(experiment.areas, first, second)
-        if len(differences) > 1:
+        if len(differences) >= MIN_SEEDS:
             rows.append({
                 "method": first, "competitor": second, "seeds": len(differences),
                 "difference": differences.mean(), "p_value": paired_t_test(differences),
@@ -187,6 +190,7 @@ def area_tests(experiment: Experiment) -> Table | None:
     ]
     caption = (
         "Student's paired test of areas under the accuracy curve, two-sided, over seeds: the first "
-        "method's minus the second's, in percentage points. Holm's correction is over the table."
+        "method's minus the second's, in percentage points. A comparison is one test here; Holm's "
+        "correction for all is over the table."
     )
     return _table("area-tests", caption, rows, cells, words=1)

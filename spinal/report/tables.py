@@ -22,7 +22,7 @@ def summarise(experiments: Sequence[Experiment]) -> pd.DataFrame:
 
     Areas and final accuracies are those of the page, over the budgets that all methods share.
     ``gain`` is the mean difference in area to Random over paired seeds, with its 95 % interval by
-    Student's t, which needs two seeds or more.
+    Student's t, which needs three seeds or more.
     """
     return pd.DataFrame([_row(e, method) for e in experiments for method in sorted(e.methods)])
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from spinal.report.accuracy_tests import _printed, agreement
+from spinal.report.experiment import Experiment
+from spinal.report.families import add_holm, stars
+from spinal.report.paper import p_values
+from spinal.report.read import StoredRun
+from spinal.report.savings import first_reached, stays_above
 from spinal.report.statistics import (
     Outcomes,
     beats,
@@ -13,6 +22,7 @@ from spinal.report.statistics import (
     mcnemar_test,
     paired_t_test,
     t_interval,
+    two_proportion_z_test,
     z_test,
 )
 
@@ -71,7 +81,8 @@ def test_the_interval_is_student_s() -> None:
     values = np.random.default_rng(0).normal(1, 2, 7)
     expected = stats.t.interval(0.95, 6, values.mean(), stats.sem(values))
     assert t_interval(values) == pytest.approx(expected)
-    assert np.isnan(t_interval(values[:1])).all()
+    assert np.isnan(t_interval(values[:2])).all()
+    assert np.isfinite(t_interval(values[:3])).all()
 
 
 def test_beating_agrees_with_student_s_test() -> None:
@@ -84,4 +95,50 @@ def test_beating_agrees_with_student_s_test() -> None:
         seen.add(significant)
     assert seen == {True, False}
     assert not beats(np.array([0.3]))
-    assert np.isnan(paired_t_test(np.array([0.3])))
+    assert np.isnan(paired_t_test(np.array([0.3, 0.31])))
+
+
+def test_two_proportions_by_hand_and_by_a_table() -> None:
+    z = 0.02 / np.sqrt((0.8 * 0.2 + 0.78 * 0.22) / 10_000)
+    assert two_proportion_z_test(0.8, 0.78, 10_000) == pytest.approx(stats.norm.sf(z))
+    assert two_proportion_z_test(0.8, 0.8, 100) == 0.5
+    assert [two_proportion_z_test(a, 1 - a, 100) for a in (1.0, 0.0)] == [0.0, 1.0]
+    # On independent samples it is the paired test of shuffled points, nearly.
+    a, b = outcomes(0.8, 0), outcomes(0.75, 1)
+    alone = two_proportion_z_test(a.right.mean(), b.right.mean(), N)
+    assert alone == pytest.approx(z_test([(a, b)]), abs=0.01)
+
+
+def test_the_paper_s_own_tests_follow_from_its_accuracies() -> None:
+    printed = [
+        agreement(pd.DataFrame(_printed(Experiment(name, [stored(name)], []))))
+        for name in p_values()["table"].unique()
+    ]
+    matches = pd.concat(printed)
+    assert (matches.sum(), len(matches)) == (143, 180)
+
+
+def stored(table: str) -> StoredRun:
+    settings = {"protocol": {"paper": table}}
+    return StoredRun("p", "random", 0, Path(), [], settings)
+
+
+def test_corrections_within_a_comparison_and_over_the_table() -> None:
+    p = [0.01, 0.03, 0.02, 0.5]
+    data = pd.DataFrame({"method": "a", "competitor": ["b", "b", "c", "c"], "p_value": p})
+    add_holm(data, [])
+    assert data["holm"].tolist() == pytest.approx([0.02, 0.03, 0.04, 0.5])
+    assert data["holm_all"].tolist() == pytest.approx([0.04, 0.06, 0.06, 0.5])
+    marks = [stars(*pair) for pair in zip(data["holm"], data["holm_all"], strict=True)]
+    assert marks == [" **", " *", " *", ""]
+
+
+def test_labels_count_from_where_a_curve_stays_above() -> None:
+    curve = pd.Series([0.5, 0.7, 0.6, 0.8], [10, 20, 30, 40])
+    assert first_reached(curve, 0.65) == pytest.approx(17.5)
+    assert stays_above(curve, 0.65) == pytest.approx(32.5)
+    assert first_reached(curve, 0.55) == stays_above(curve, 0.55) == pytest.approx(12.5)
+    assert first_reached(curve, 0.5) == stays_above(curve, 0.5) == 10
+    assert np.isnan([first_reached(curve, 0.9), stays_above(curve, 0.9)]).all()
+    assert np.isnan(stays_above(curve.iloc[:3], 0.65))
+    assert first_reached(curve.iloc[:3], 0.65) == pytest.approx(17.5)

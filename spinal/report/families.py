@@ -1,0 +1,41 @@
+"""What tables of tests share: at which budgets to test, and corrections for many tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from spinal.report.experiment import Experiment
+from spinal.report.paper import p_values
+from spinal.report.statistics import holm
+
+LEVEL = 0.05
+_BUDGETS = 10
+
+
+def budgets(experiment: Experiment) -> list[int]:
+    """The budgets at which to test: those of the paper, if any; else ten, evenly spaced."""
+    labels = experiment.labels
+    printed = p_values()
+    theirs = printed[printed["table"] == experiment.paper]["labels"].unique()
+    chosen = labels[np.isin(labels, theirs)]
+    if len(chosen):
+        return chosen.tolist()
+    return labels[np.unique(np.linspace(0, len(labels) - 1, _BUDGETS).round().astype(int))].tolist()
+
+
+def add_holm(data: pd.DataFrame, within: list[str]) -> None:
+    """Add Holm's corrections of ``p_value``: ``holm`` of a comparison, ``holm_all`` of the table.
+
+    Args:
+        data: One row per test, with ``method`` and ``competitor``; changed in place.
+        within: Columns whose values separate families of tests.
+    """
+    for name, family in (("holm", ["method", "competitor", *within]), ("holm_all", within)):
+        groups = data.groupby(family or (lambda _: 0))["p_value"]
+        data[name] = groups.transform(lambda p: holm(p.tolist()))
+
+
+def stars(comparison: float, table: float) -> str:
+    """One star if a test withstands the correction of its comparison, two for the whole table."""
+    return " **" if table < LEVEL else " *" if comparison < LEVEL else ""
