@@ -1,0 +1,140 @@
+"""Figures about probabilities and time. Words that depend on them are asserted here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchmarks.claims.runs import (
+    MC_DROPOUT,
+    PLAIN,
+    RESULTS,
+    SPN,
+    clearly_above,
+    difference,
+    digits,
+    ends_at,
+    excludes_zero,
+    experiment,
+    listed,
+    shown,
+)
+from spinal.report.numbers import decimal, percent, points
+from spinal.report.read import stored_runs
+
+
+def as_they_are() -> dict[str, object]:
+    plain = difference(experiment("methods/runs", "methods/plain", name="digits"), PLAIN)
+    sharp = difference(digits(), SPN)
+    assert clearly_above(plain)
+    mnist, fashion = (_gain_of_the_soft_recipe(name) for name in ("mnist", "fashion-mnist"))
+    assert not excludes_zero(mnist)
+    assert not excludes_zero(fashion)
+    cifar = _calibration("cifar10-1k@cpu")
+    for values in cifar.values():
+        assert values[0] == min(values)
+    for name in ("fashion-mnist-1k@cpu", "svhn-1k@cpu"):
+        nll = _calibration(name)["nll"]
+        assert nll[0] == max(nll)
+    return {
+        "digits": shown(plain),
+        "sharp": shown(sharp),
+        "mnist": shown(mnist),
+        "fashion": shown(fashion),
+        **_against_the_head(),
+        **{what: listed([decimal(v) for v in values]) for what, values in cifar.items()},
+        "digits_seeds": len(plain),
+        "other_seeds": len(mnist),
+    }
+
+
+def _gain_of_the_soft_recipe(dataset: str) -> NDArray[np.float64]:
+    """Gains in area over Random, by the trained SPN's entropy as it is."""
+    table = pd.read_csv(RESULTS / "picking" / "runs.csv")
+    table = table[table["dataset"] == dataset]
+    areas = table.pivot(index="seed", columns=["recipe", "method"], values="area")
+    soft, sharp = (areas[recipe, SPN].dropna() for recipe in ("soft", "sharp"))
+    assert (sharp > soft).all()
+    return (soft - areas["baselines", "random"]).dropna().to_numpy()
+
+
+def _against_the_head() -> dict[str, object]:
+    """In how many cells the SPN's likelihood is better than the softmax's, and its accuracy."""
+    lines = (RESULTS / "spn-recipe" / "fits.jsonl").read_text().splitlines()
+    fits = pd.DataFrame(map(json.loads, lines))
+    fits = fits[fits["recipe"] == "closed form"]
+    cells = fits.groupby(["dataset", "labels"]).mean(numeric_only=True)
+    return {
+        "cells": len(cells),
+        "better": int((cells["nll"] < cells["head_nll"]).sum()),
+        "accuracy": points((cells["accuracy"] - cells["head_accuracy"]).mean()),
+    }
+
+
+def _calibration(name: str) -> dict[str, list[float]]:
+    """Calibration error and likelihood at the end, of SPN-CNN, MC Dropout and Random."""
+    e = experiment("paper/runs", name=name)
+    last = {what: e.measure(what).loc[e.labels[-1]] for what in ("ece", "nll")}
+    return {
+        what: [float(values[method].mean()) for method in (SPN, MC_DROPOUT, "random")]
+        for what, values in last.items()
+    }
+
+
+def entropies() -> dict[str, object]:
+    folder = RESULTS / "uncertainty-alone" / "report"
+    svhn, fashion = (
+        pd.read_csv(folder / name / "detection.csv").set_index(["method", "score"])["auroc"]
+        for name in ("svhn-cifar-10-cpu", "fashion-mnist-mnist-cpu")
+    )
+    spn, dropout, softmax = (
+        (method, "entropy") for method in ("spn-cnn", "mc-dropout", "deterministic")
+    )
+    assert svhn[dropout] > svhn[spn] > svhn[softmax]
+    assert fashion[spn] > max(fashion[dropout], fashion[softmax])
+    assert svhn.idxmax()[0] == "ensemble"
+    assert fashion.idxmax() == ("spn-cnn", "log-density")
+
+    def cells(of: pd.Series, keys: Sequence[tuple[str, str]]) -> str:
+        return listed([percent(of[key], 1) for key in keys])
+
+    return {
+        "svhn": cells(svhn, [spn, dropout, softmax]),
+        "ensemble": percent(svhn.max(), 1),
+        "fashion": cells(fashion, [spn, dropout, softmax]),
+        "information": percent(fashion["mc-dropout", "mutual-information"], 1),
+        "density": percent(fashion.max(), 1),
+    }
+
+
+def few_labels() -> dict[str, object]:
+    path = RESULTS / "full-mnist" / "mnist@cpu" / "seed-0" / "parts.jsonl"
+    whole, few = (json.loads(line)["accuracy"] for line in path.read_text().splitlines())
+    chosen = ends_at(experiment("paper/runs", name="mnist"), SPN, 1000)
+    assert chosen > whole > few
+    return {
+        name: percent(v, 1) for name, v in (("chosen", chosen), ("all", whole), ("random", few))
+    }
+
+
+def costs() -> dict[str, object]:
+    table = pd.read_csv(RESULTS / "benchmarks" / "loop.csv").groupby("contender")
+    seconds = table.sum(numeric_only=True).drop(columns=["round", "labels"]).sum(axis=1)
+    assert (table.size() == 29).all()
+    ratios = seconds / seconds["random"]
+    return {
+        "some": decimal(ratios["spn-cnn"], 1),
+        "whole": decimal(ratios["spn-cnn, whole pool"], 1),
+    }
+
+
+def doubts() -> dict[str, object]:
+    folders = ("methods/runs", "methods/margin", "methods/plain", "mnist-300/runs", "paper/runs",
+               "vgg-five-seeds/runs")  # fmt: skip
+    runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
+    fitted = [all(r.fitted_share is not None for r in run.rounds) for run in runs]
+    return {"fitted": sum(fitted), "runs": len(runs)}

@@ -1,0 +1,90 @@
+"""Runs under `results`, and figures from them as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinal.report.experiment import Experiment, experiments, paired
+from spinal.report.numbers import percent, points, with_interval
+from spinal.report.read import stored_runs
+from spinal.report.statistics import MIN_SEEDS, t_interval
+
+RESULTS = Path(__file__).parents[2] / "results"
+SPN, SPN_MARGIN = "spn-cnn-max-entropy", "spn-cnn-margin"
+BATCHBALD = ("spn-batchbald", "batchbald")
+#: As `SPN` with a circuit that is read as it is; the runs of `SPN` read its 30th power.
+PLAIN = "spn-cnn-max-entropy-plain"
+DETERMINISTIC, MC_DROPOUT = "deterministic-max-entropy", "mc-dropout-max-entropy"
+#: The protocols behind the narrow VGG, and what their datasets are called.
+VGG = {
+    "fashion-mnist-1k@cpu": "Fashion-MNIST",
+    "cifar10-1k@cpu": "CIFAR-10",
+    "svhn-1k@cpu": "SVHN",
+}
+
+
+@cache
+def experiment(*folders: str, name: str) -> Experiment:
+    """The runs of a protocol in one or more folders under `results`."""
+    runs = []
+    for folder in folders:
+        read = [run for run in stored_runs(RESULTS / folder) if run.protocol == name]
+        if folder.endswith("/plain"):  # the same method as in another folder
+            read = [replace(run, method=f"{run.method}-plain") for run in read]
+        runs += read
+    [together] = experiments(runs)
+    return together
+
+
+def digits() -> Experiment:
+    """All methods on digits."""
+    return experiment("methods/runs", name="digits")
+
+
+def difference(e: Experiment, first: str, second: str = "random") -> NDArray[np.float64]:
+    """Differences in area of paired seeds."""
+    return paired(e.areas, first, second)
+
+
+def shown(values: NDArray[np.float64]) -> str:
+    """The mean difference in points, with its interval, or else with all seeds."""
+    if len(values) >= MIN_SEEDS:
+        return with_interval(values.mean(), *t_interval(values))
+    return f"{points(values.mean())} ({', '.join(points(v) for v in values)})"
+
+
+def clearly_above(values: NDArray[np.float64]) -> bool:
+    """Whether the interval of the mean is above 0."""
+    return t_interval(values)[0] > 0
+
+
+def excludes_zero(values: NDArray[np.float64]) -> bool:
+    """Whether 0 is outside of the interval of the mean."""
+    low, high = t_interval(values)
+    return low > 0 or high < 0
+
+
+def area(e: Experiment, method: str) -> str:
+    """Mean area of a method, in percent."""
+    return percent(e.areas[method].mean(), 1)
+
+
+def ends_at(e: Experiment, method: str, labels: int) -> float:
+    """Mean accuracy of a method at a number of labels."""
+    return float(e.mean_curve(method).loc[labels])
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}"
+
+
+def by_dataset(differences: Mapping[str, NDArray[np.float64]]) -> str:
+    """Differences behind the VGG, with the names of the datasets."""
+    return listed([f"{shown(differences[name])} on {title}" for name, title in VGG.items()])
