@@ -11,12 +11,8 @@ from numpy.typing import NDArray
 
 from benchmarks.claims.runs import (
     MC_DROPOUT,
-    PLAIN,
     RESULTS,
     SPN,
-    clearly_above,
-    difference,
-    digits,
     ends_at,
     excludes_zero,
     experiment,
@@ -28,9 +24,6 @@ from spinal.report.read import stored_runs
 
 
 def as_they_are() -> dict[str, object]:
-    plain = difference(experiment("methods/runs", "methods/plain", name="digits"), PLAIN)
-    sharp = difference(digits(), SPN)
-    assert clearly_above(plain)
     mnist, fashion = (_gain_of_the_soft_recipe(name) for name in ("mnist", "fashion-mnist"))
     assert not excludes_zero(mnist)
     assert not excludes_zero(fashion)
@@ -41,14 +34,11 @@ def as_they_are() -> dict[str, object]:
         nll = _calibration(name)["nll"]
         assert nll[0] == max(nll)
     return {
-        "digits": shown(plain),
-        "sharp": shown(sharp),
         "mnist": shown(mnist),
         "fashion": shown(fashion),
         **_against_the_head(),
         **{what: listed([decimal(v) for v in values]) for what, values in cifar.items()},
-        "digits_seeds": len(plain),
-        "other_seeds": len(mnist),
+        "seeds": len(mnist),
     }
 
 
@@ -133,8 +123,9 @@ def costs() -> dict[str, object]:
 
 
 def doubts() -> dict[str, object]:
-    folders = ("methods/runs", "methods/margin", "methods/plain", "mnist-300/runs", "paper/runs",
-               "vgg-five-seeds/runs")  # fmt: skip
+    folders = (
+        "methods/runs", "methods/margin", "mnist-300/runs", "paper/runs", "vgg-five-seeds/runs",
+    )  # fmt: skip
     runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
     fitted = [all(r.fitted_share is not None for r in run.rounds) for run in runs]
     return {"fitted": sum(fitted), "runs": len(runs)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from spinal.report.statistics import MIN_SEEDS, t_interval
 RESULTS = Path(__file__).parents[2] / "results"
 SPN, SPN_MARGIN = "spn-cnn-max-entropy", "spn-cnn-margin"
 BATCHBALD = ("spn-batchbald", "batchbald")
-#: As `SPN` with a circuit that is read as it is; the runs of `SPN` read its 30th power.
-PLAIN = "spn-cnn-max-entropy-plain"
 DETERMINISTIC, MC_DROPOUT = "deterministic-max-entropy", "mc-dropout-max-entropy"
 #: The protocols behind the narrow VGG, and what their datasets are called.
 VGG = {
@@ -32,13 +29,8 @@ VGG = {
 @cache
 def experiment(*folders: str, name: str) -> Experiment:
     """The runs of a protocol in one or more folders under `results`."""
-    runs = []
-    for folder in folders:
-        read = [run for run in stored_runs(RESULTS / folder) if run.protocol == name]
-        if folder.endswith("/plain"):  # the same method as in another folder
-            read = [replace(run, method=f"{run.method}-plain") for run in read]
-        runs += read
-    [together] = experiments(runs)
+    runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
+    [together] = experiments([run for run in runs if run.protocol == name])
     return together
 
 
