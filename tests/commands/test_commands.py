@@ -72,6 +72,20 @@ def test_set_changes_a_protocol(tmp_path: Path) -> None:
     assert "batch-size = 8" in kept
 
 
+def test_either_spn_at_any_scale_and_what_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'rounds = 0\n[network]\nname = "dense"\ntraining = {min-steps = 1, max-steps = 2}\n'
+    )
+    options = ["--method", "all", "--acquisition", "bald", "--spn", "tuned", "--workers", "1"]
+    done = spinal("run", "mine.toml", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "left out: deterministic does not go with bald" in done.stdout
+    folder = tmp_path / "runs" / "mine-tuned-spn"
+    assert (folder / "spn-cnn-bald" / "seed-0" / "rounds.jsonl").exists()
+    assert (folder / "badge" / "seed-0" / "rounds.jsonl").exists()
+    assert not (folder / "deterministic-bald").exists()
+
+
 def test_demo_spn_writes_picture_and_table(tmp_path: Path) -> None:
     done = spinal("demo-spn", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -100,6 +114,7 @@ def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
         (["run", "digitz"], "did you mean 'digits'"),
         (["run", "digits", "--method", "spn"], "did you mean 'spn-cnn'"),
         (["run", "digits", "--acquisition", "bald-ish"], "does not go with 'bald-ish'"),
+        (["run", "digits", "--method", "all", "--acquisition", "bold"], "did you mean 'bald'"),
         (["run", "digits", "--seeds", "a-b"], "give numbers and ranges"),
         (["run", "digits", "--set", "network.widht=2"], "did you mean 'width'"),
         (["tune", "digits", "--set", "rounds"], "is not KEY=VALUE"),
