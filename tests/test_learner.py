@@ -368,3 +368,23 @@ def test_a_posterior_beside_the_learner_is_what_the_method_of_that_name_has() ->
     expected = logistic.predict_log_proba(DIGITS.test_images[:20])
     np.testing.assert_allclose(beside, expected, rtol=1e-6)
     assert type(learner.posterior).__name__ == "Deterministic"
+
+
+@pytest.mark.parametrize("acquisition", ["margin", "max-entropy", "bald", "auto", "k-center"])
+def test_blocks_change_no_pick(monkeypatch: pytest.MonkeyPatch, acquisition: str) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    x = (rng.normal(size=(90, 4)) + 2 * np.eye(3, 4)[labels]).astype(np.float32)
+
+    def picks() -> list[int]:
+        training = TrainSettings(min_steps=3, max_steps=3)
+        pool = Pool(x, 3)
+        method = "k-center" if acquisition == "k-center" else "spn-cnn"
+        learner = ActiveLearner(pool, "dense", method, acquisition, training=training)
+        learner.tell(np.arange(15), labels[:15])
+        learner.fit()
+        return learner.ask(6).tolist()
+
+    expected = picks()
+    monkeypatch.setattr("spinal.learner.learner._BLOCK", 7)
+    assert picks() == expected

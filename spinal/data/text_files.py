@@ -48,7 +48,8 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
 
 
 def _read_lines(path: Path) -> dict[str, list[str]]:
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    # Not splitlines, which takes other characters for the end of a line, too.
+    lines = path.read_text(encoding="utf-8-sig").split("\n")
     objects = [json.loads(line) for line in lines if line.strip()]
     if not all(isinstance(each, dict) for each in objects):
         raise ValueError("a line that is no JSON object")

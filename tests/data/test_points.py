@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,20 @@ def test_labels_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=message):
         from_arrays(np.zeros((4, 2)), labels, classes)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_a_mapped_file_is_read_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    array = np.arange(600, dtype=np.float32).reshape(200, 3)
+    np.save(tmp_path / "x.npy", array)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
+    expected = array[20:]
+    if mode == "c":  # a private copy, whose changes are in no file
+        mapped[:] += 1
+        expected = expected + 1
+    monkeypatch.setattr("spinal.data.points._MOST_MAPPED", 0)  # forget after every batch
+    points = as_points(mapped[20:])
+    for _ in range(2):
+        assert np.array_equal(points[np.arange(180)], expected)

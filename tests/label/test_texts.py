@@ -25,6 +25,7 @@ from spinal.label.exports.text_predictions import predict_texts, texts_in
 from spinal.label.learning.features import project_encoder
 from spinal.label.learning.marks import Marker
 from spinal.label.learning.worker import Worker
+from spinal.label.store.given import open_texts
 from spinal.label.store.project import Project, open_project
 from spinal.label.store.store import Answer
 from spinal.label.store.texts import text_name
@@ -110,6 +111,25 @@ def test_folders_and_json_lines(tmp_path: Path) -> None:
     assert project.texts is not None
     assert project.texts.places(text_name("Two\nlines.")) == ["3"]
     project.close()
+
+
+def test_texts_of_a_data_frame(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"body": ["One.", None, "Two\u2028lines."], "stars": [1, 2, 3]})
+    project = open_texts(frame, tmp_path / "home", text_column="body", classes=CLASSES)
+    assert project.scan() == 2
+    assert project.texts is not None
+    assert project.texts.places(text_name("Two\u2028lines.")) == ["3"]
+    project.close()
+    project = open_texts(["One.", "Three."], tmp_path / "home")
+    assert project.scan() == 1
+    project.close()
+    again = open_project(tmp_path / "home")  # as the commands do
+    assert len(again.store.paths()) == 3
+    again.close()
+    with pytest.raises(DataError, match="no column 'text' among body, stars"):
+        open_texts(frame, tmp_path / "other", classes=CLASSES)
+    with pytest.raises(DataError, match="text 1 is a int: give strings"):
+        open_texts(["a", 1], tmp_path / "other", classes=CLASSES)
 
 
 def test_wrong_inputs_say_what_to_do(tmp_path: Path, table: Path) -> None:
