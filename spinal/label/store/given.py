@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from spinal.label.store.project import Project, open_project
 
 
 def open_texts(
-    texts: Sequence[str] | Any, home: str | Path, *, text_column: str = COLUMN, **settings: Any
+    texts: Any, home: str | Path, *, text_column: str = COLUMN, **settings: Any
 ) -> Project:
     """Open a project of texts, or create one if classes are given.
 
