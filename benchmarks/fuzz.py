@@ -73,7 +73,9 @@ def request(client: Any, rng: random.Random) -> None:
     """Send a request; an exception of the server is raised here."""
     paths = ["/", "/static/app.js", "/image/{}", "/thumb/{}", "/api/state", "/api/guesses",
              "/api/outliers", "/api/mistakes", "/api/disagreements", "/api/problems", "/api/next",
-             "/api/answers", "/api/undo", "/%00", "/nothing"]  # fmt: skip
+             "/api/answers", "/api/undo", "/api/classes", "/api/classes/undo", "/api/agreement",
+             "/api/browse", "/api/about/{}", "/api/neighbours/{}", "/api/dashboard", "/%00",
+             "/nothing"]  # fmt: skip
     path = rng.choice(paths).format(rng.choice((1, 2, 0, 99, -1, 2**63, "x", "%2e%2e")))
     names = ("token", "label", "start", "n", "person")
     query = {name: str(rng.choice((1, -1, "", "red", "9" * 30, "\0", "é"))) for name in names}
@@ -86,6 +88,8 @@ def request(client: Any, rng: random.Random) -> None:
     if rng.random() < 0.7:
         given = {"token": "t", "image": 1, "label": "red", "reason": "guess"}
         body = {"client": "c", "person": "ada", "n": 1, "answers": [given], "tokens": ["t"]}
+        kind = rng.choice(("add", "rename", "merge", "remove", "key"))
+        body |= {"kind": kind, "name": rng.choice(("cat", "x")), "target": rng.choice(("dog", "y"))}
         for _ in range(rng.randrange(3)):
             rng.choice((body, given))[rng.choice([*body, *given])] = value(rng)
         content = json.dumps(body).encode()
