@@ -97,7 +97,8 @@ def share(part: int, whole: int) -> dict[str, float] | None:
     p, n = part / whole, float(whole)
     middle, scale = p + _Z**2 / (2 * n), 1 + _Z**2 / n
     width = _Z * (p * (1 - p) / n + _Z**2 / (4 * n**2)) ** 0.5
-    low, high = max((middle - width) / scale, 0.0), min((middle + width) / scale, 1.0)
+    low, high = (middle - width) / scale, (middle + width) / scale
+    low, high = (low if part else 0.0), (high if part < whole else 1.0)  # exactly, without rounding
     return {"value": p, "low": low, "high": high, "n": int(whole)}
 
 
