@@ -66,7 +66,7 @@ def run_page(page: str, folder: Path) -> None:
 
     mpl.use("agg")
     names: dict[str, Any] = {"__name__": page}
-    with contextlib.chdir(folder) if sys.version_info >= (3, 11) else _inside(folder):
+    with _inside(folder):
         for block in read_blocks(DOCS / page):
             if block.kind == "python":
                 exec(compile(block.text, page, "exec"), names)
