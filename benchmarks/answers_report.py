@@ -99,6 +99,7 @@ def report(results: pd.DataFrame) -> Iterator[str]:
         by_contender = table.groupby("contender")
         means = by_contender[numbers].mean()
         means.insert(0, "sets", by_contender.size())
+        means.insert(1, "seeds", by_contender["seeds"].min())
         for n in SHOWN[1:]:
             means[f"least saved {n}"] = by_contender[f"saved {n}"].min()
         means = means.sort_values("area", ascending=False).reset_index()
