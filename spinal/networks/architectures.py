@@ -159,7 +159,7 @@ def resnet_slim(
     dropout: float = 0.1,
     seed: int = 0,
 ) -> Network:
-    """A small residual network: the most accurate of these on images, from 1,000 labels on.
+    """A small residual network, for images from about 1,000 labels on.
 
     | body: conv 16 with stride 2, batch norm, ReLU;
     |       residual blocks of 32, 64 and 128 channels with strides 1, 2, 2; global average
