@@ -90,10 +90,10 @@ class ArrayPoints:
 
     def _forget_pages(self, batch: NDArray) -> None:
         """Unmap the pages of a mapped file now and then: they count as memory of this process."""
-        source: NDArray | None = self._array
+        source: object = self._array
         while isinstance(source, np.ndarray) and not isinstance(source, np.memmap):
             source = source.base
-        if source is None:
+        if not isinstance(source, np.memmap):  # in memory, of this process or shared
             return
         self._touched += len(batch) * max(batch[:1].nbytes, _MAPPED_AROUND)
         mapping = getattr(source, "_mmap", None)

@@ -50,6 +50,15 @@ def test_a_memory_map_is_read_in_batches_only(tmp_path) -> None:
     np.testing.assert_array_equal(found, array[::-1])
 
 
+def test_arrays_in_memory_of_other_processes_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spinal.data.points._MOST_MAPPED", 0)
+    shared = memoryview(bytearray(np.arange(12, dtype=np.float32).tobytes()))
+    points = as_points(np.frombuffer(shared, np.float32).reshape(4, 3))
+    np.testing.assert_array_equal(points[np.array([2])], [[6, 7, 8]])
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [

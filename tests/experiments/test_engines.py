@@ -189,19 +189,19 @@ def test_crashes_in_other_rounds_are_forgiven(tmp_path: Path) -> None:
 
 def test_unexpected_errors_are_kept_with_the_run(tmp_path: Path) -> None:
     run = replace(grid(tmp_path)[1], protocol=replace(PROTOCOL, rounds=0))
-    message = attempt(run, object()) or ""  # type: ignore[arg-type]
+    message = attempt(run, object(), None) or ""  # type: ignore[arg-type]
     kept = run.folder / "error.txt"
     assert "AttributeError" in message
     assert str(kept) in message
     assert "Traceback" in kept.read_text()
-    assert attempt(run, load_dataset("digits")) is None
+    assert attempt(run, load_dataset("digits"), None) is None
     assert run.is_finished
     assert not kept.exists()
 
 
 def test_a_node_that_does_not_share_the_folder_says_so(tmp_path: Path) -> None:
     run = grid(tmp_path)[0]
-    message = cluster._attempt(run, load_dataset("digits"), 0.0, ".no-such-mark")
+    message = cluster._attempt(run, load_dataset("digits"), None, 0.0, ".no-such-mark")
     assert "all nodes share" in (message or "")
     assert not run.folder.exists()
 

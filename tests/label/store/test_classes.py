@@ -162,6 +162,8 @@ def test_a_file_of_the_version_before_gets_the_tables(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         for table in ("moved_answers", "class_changes", "classes"):
             db.execute(f"DROP TABLE {table}")
+        db.execute("DROP INDEX images_by_twin")
+        db.execute("ALTER TABLE images DROP COLUMN twin")
         db.execute("PRAGMA user_version = 2")
     store = Store(path)
     store.classes.begin(CLASSES)

@@ -20,7 +20,7 @@ export function el(tag, properties = {}, ...children) {
 export function redraw(node, ...children) {
   const fresh = node.cloneNode(false);
   fresh.append(...children);
-  if (fresh.innerHTML !== node.innerHTML) node.replaceChildren(...fresh.childNodes);
+  if (!fresh.isEqualNode(node)) node.replaceChildren(...fresh.childNodes);
 }
 
 /** How wide a bar is, in percent: by a property, since inline styles are not allowed. */
