@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +77,17 @@ def mcnemar_test(first: Outcomes, second: Outcomes) -> float:
 
 
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
-    """Holm's correction for multiple tests; NaN stays NaN and does not count as a test."""
-    corrected = np.asarray(p_values, float).copy()
-    is_number = ~np.isnan(corrected)
-    if is_number.any():
-        corrected[is_number] = multipletests(corrected[is_number], method="holm")[1]
+    r"""Holm's correction for multiple tests; NaN stays NaN and does not count as a test.
+
+    Of m tests, the i-th smallest p-value becomes :math:`\max_{j \le i} (m - j + 1)\, p_{(j)}`, at
+    most 1.
+    """
+    # statsmodels' `multipletests` collects garbage at each call, which takes most of a report.
+    p = np.asarray(p_values, float)
+    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN is last
+    corrected = np.full(len(p), np.nan)
+    stepped = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.maximum.accumulate(stepped).clip(max=1)
     return corrected
 
 
