@@ -55,6 +55,7 @@ def test_help_needs_neither_torch_nor_numpy() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.long
 def test_set_changes_a_protocol(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'rounds = 0\n[network]\nname = "dense"\ntraining = {min-steps = 1, max-steps = 2}\n'
@@ -72,6 +73,7 @@ def test_set_changes_a_protocol(tmp_path: Path) -> None:
     assert "batch-size = 8" in kept
 
 
+@pytest.mark.long
 def test_either_spn_at_any_scale_and_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'rounds = 0\n[network]\nname = "dense"\ntraining = {min-steps = 1, max-steps = 2}\n'
@@ -86,6 +88,7 @@ def test_either_spn_at_any_scale_and_what_is_left_out(tmp_path: Path) -> None:
     assert not (folder / "deterministic-bald").exists()
 
 
+@pytest.mark.long
 def test_demo_spn_writes_picture_and_table(tmp_path: Path) -> None:
     done = spinal("demo-spn", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

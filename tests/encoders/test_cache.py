@@ -164,6 +164,7 @@ def test_names_that_are_no_text(
     assert cache.get([odd])[1].all()
 
 
+@pytest.mark.long
 def test_survives_being_killed(
     tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
 ) -> None:

@@ -168,6 +168,7 @@ class Poison:
         return os._exit, (1,)
 
 
+@pytest.mark.long
 def test_a_run_that_kills_its_workers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

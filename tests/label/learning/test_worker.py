@@ -181,6 +181,7 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     assert "would change about" in Beliefs.load(project.beliefs_file).advice
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fast")
 def test_the_most_suspect_answers_are_asked_again(
     project: Project, monkeypatch: pytest.MonkeyPatch
@@ -225,6 +226,7 @@ def test_new_and_broken_files_while_it_runs(project: Project) -> None:
     assert len(busy._places) == 42  # what was repaired joins, too
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fast")
 def test_questions_do_not_run_out_by_skipping(project: Project) -> None:
     busy = Worker(project, lambda _: None)
@@ -239,6 +241,7 @@ def test_questions_do_not_run_out_by_skipping(project: Project) -> None:
     assert project.store.questions.waiting() == 0  # there is nothing left, and nothing turns
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fast")
 def test_changed_classes_are_learnt_at_once(project: Project) -> None:
     busy = Worker(project, lambda _: None)
@@ -364,6 +367,7 @@ def test_stopping_ends_the_worker(supervise: Callable[[str], Supervisor]) -> Non
     assert supervisor._worker.poll() == 0
 
 
+@pytest.mark.long
 def test_damaged_features_are_computed_again(project: Project, monkeypatch: Any) -> None:
     work(Worker(project, lambda _: None))
     (index,) = project.features_folder.rglob("index.sqlite")

@@ -34,6 +34,7 @@ def download(client: TestClient, to: str) -> tuple[str, bytes]:
     return made.json()["name"], reply.content
 
 
+@pytest.mark.long
 def test_a_table_and_folders(client: TestClient, project: Project, labels: dict[str, str]) -> None:
     name, table = download(client, "csv")
     rows = csv.DictReader(io.StringIO(table.decode()))
