@@ -22,8 +22,9 @@ confidences only count as more answers: as many as would give v without them,
 
 where 2 is for :math:`\lambda` and the mean, which were found from the same answers. The interval is
 Jeffreys' for :math:`m \hat\theta` right ones out of m: the quantiles of
-:math:`\operatorname{Beta}(m \hat\theta + \tfrac12, m (1 - \hat\theta) + \tfrac12)`. How often it
-holds was simulated: see ``results/coverage.md``.
+:math:`\operatorname{Beta}(m \hat\theta + \tfrac12, m (1 - \hat\theta) + \tfrac12)`, with the
+estimate itself in it where it is 0 or 1. How often it holds was simulated: see
+``results/coverage.md``.
 
 The estimate is slightly too low: models without some answers are slightly worse, and the model had
 no reason to ask for images that are like those of the audit.
@@ -83,7 +84,7 @@ def estimate_accuracy(
     shift = weight * (others.mean() - f.mean()) if weight else 0.0
     value = float(np.clip(c.mean() + shift, 0, 1))
     low, high = beta.ppf((0.025, 0.975), answers * value + 0.5, answers * (1 - value) + 0.5)
-    return Accuracy(value, float(low), float(high), n, int(c.sum()))
+    return Accuracy(value, min(float(low), value), max(float(high), value), n, int(c.sum()))
 
 
 def audit_folds(audited: int, labelled: int) -> NDArray[np.int64]:

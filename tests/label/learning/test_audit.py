@@ -37,6 +37,7 @@ def test_few_answers_that_are_all_right_leave_room_for_doubt() -> None:
     sure = estimate_accuracy(np.ones(10, bool), np.linspace(0.9, 0.99, 10), np.full(50, 0.95))
     assert sure.value == 1
     assert sure.low < 0.8
+    assert (sure.value, sure.high) == (1, 1)  # an estimate lies in its interval
     one = estimate_accuracy(np.ones(1, bool), np.array([0.9]), np.empty(0))
     assert one.high - one.low > 0.9
 
