@@ -2,7 +2,7 @@
 // and sent again with the same tokens until then: none is lost, and none counts twice. They are sent
 // one after the other, in the order in which they were given.
 
-import { $ } from "./dom.js";
+import { $, count, toast } from "./dom.js";
 
 const OUTBOX = "spinal-outbox";
 
@@ -110,6 +110,22 @@ export async function undo(token, n = 0) {
   const reply = await insist("/api/undo", { tokens, n });
   if (at >= 0) batches.splice(at, 1);
   return { ...reply, undone: tokens.length };
+}
+
+/** Undo the last answer, and say so; false if there is none. */
+export async function undoLast() {
+  const last = lastAnswer();
+  if (!last) {
+    toast("There is nothing to undo.");
+    return false;
+  }
+  try {
+    const { undone } = await undo(last);
+    toast(`${count(undone, "answer")} taken back.`);
+  } catch (error) {
+    complain(error.message);
+  }
+  return true;
 }
 
 /** What was answered and not acknowledged when the page was closed. */

@@ -200,15 +200,7 @@ async function give(images, label) {
 }
 
 async function undo() {
-  const last = api.lastAnswer();
-  if (!last) return toast("There is nothing to undo.");
-  try {
-    const { undone } = await api.undo(last);
-    toast(`${count(undone, "answer")} taken back.`);
-  } catch (error) {
-    api.complain(error.message);
-  }
-  await load(start);
+  if (await api.undoLast()) await load(start);
 }
 
 const look = (item) => !item.problem && viewer.show(items.filter((each) => !each.problem), item, state,

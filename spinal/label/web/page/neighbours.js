@@ -1,7 +1,7 @@
 // The labelled images that are most like one: why the model may think what it thinks.
 
 import * as api from "./api.js";
-import { about, count, el, toast } from "./dom.js";
+import { about, el, toast } from "./dom.js";
 import { preview } from "./text.js";
 import * as viewer from "./viewer.js";
 
@@ -38,6 +38,5 @@ async function give(image, label) {
   } catch (error) {
     return api.complain(error.message);
   }
-  const undo = async () => toast(`${count((await api.undo(api.lastAnswer())).undone, "answer")} taken back.`);
-  toast(`${about("1 image")} labelled ${label}.`, { text: "Undo", run: () => undo().catch((error) => api.complain(error.message)) });
+  toast(`${about("1 image")} labelled ${label}.`, { text: "Undo", run: api.undoLast });
 }

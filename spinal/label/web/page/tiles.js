@@ -169,15 +169,7 @@ async function send(chosen, decide) {
 
 /** Take back what was answered last, all of it that was confirmed at once. */
 async function undoLast() {
-  const last = api.lastAnswer();
-  if (!last) return toast("There is nothing to undo.");
-  try {
-    const { undone } = await api.undo(last);
-    toast(`${count(undone, "answer")} taken back.`);
-  } catch (error) {
-    api.complain(error.message);
-  }
-  await load(0);
+  if (await api.undoLast()) await load(0);
 }
 
 function drawChips() {
