@@ -12,17 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spinal.data import Points
 from spinal.encoders import ImageEncoder, build_trunk, load_encoder
 from spinal.encoders.images import require_images
 from spinal.encoders.table import is_own_code
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label.exports import standalone
-from spinal.label.exports.modules import dense_module, predict_by_module, predict_by_posterior
+from spinal.label.exports.modules import FeatureClassifier, dense_module, predict_by_posterior
 from spinal.label.exports.onnx_file import check_equal, write_onnx
 from spinal.networks import Network
 from spinal.posteriors import SPN
@@ -32,21 +30,8 @@ FILE = "classifier.safetensors"
 TRUNK = "trunk.safetensors"
 
 
-class ImageClassifier:
-    """An encoder of images, and the classifier of its features.
-
-    Args:
-        encoder: what computes the features.
-        module: what takes them further.
-    """
-
-    def __init__(self, encoder: ImageEncoder, module: standalone.Classifier) -> None:
-        self.encoder, self.module = encoder, module
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
-        return self.module.classes
+class ImageClassifier(FeatureClassifier[ImageEncoder]):
+    """An encoder of images, and the classifier of its features."""
 
     @classmethod
     def from_dense_network(
@@ -103,12 +88,6 @@ class ImageClassifier:
     def has_own_trunk(self) -> bool:
         """Whether the encoder was trained, too."""
         return self.encoder.name.endswith(f"={TRUNK}")
-
-    def predict(
-        self, features: Points | NDArray
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
-        return predict_by_module(self.module, features)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file: there whole, or not at all.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,31 @@ from spinal.label.exports import standalone
 from spinal.label.exports.onnx_file import ExportError, check_equal
 from spinal.networks import Network, compute_features
 from spinal.posteriors import SPN, View
+
+E = TypeVar("E", bound=Encoder)
+
+
+class FeatureClassifier(Generic[E]):
+    """An encoder, and the classifier of its features.
+
+    Args:
+        encoder: what computes the features.
+        module: what takes them further.
+    """
+
+    def __init__(self, encoder: E, module: standalone.Classifier) -> None:
+        self.encoder, self.module = encoder, module
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.module.classes
+
+    def predict(
+        self, features: Points | NDArray
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
+        return predict_by_module(self.module, features)
 
 
 def dense_module(

@@ -10,13 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spinal.data import Points
 from spinal.encoders import Encoder, encode, words
 from spinal.encoders.tfidf import TfidfEncoder
 from spinal.files import replacing, write_tensors, write_text
 from spinal.label.exports import standalone
 from spinal.label.exports.classifier import FILE
-from spinal.label.exports.modules import dense_module, predict_by_module
+from spinal.label.exports.modules import FeatureClassifier, dense_module
 from spinal.label.exports.onnx_file import write_onnx
 from spinal.networks import Network
 from spinal.posteriors import SPN
@@ -25,16 +24,8 @@ from spinal.posteriors import SPN
 WORDS = "words.safetensors"
 
 
-class TextClassifier:
-    """An encoder of texts, and the classifier of its features.
-
-    Args:
-        encoder: what computes the features.
-        module: what takes them further.
-    """
-
-    def __init__(self, encoder: Encoder, module: standalone.Classifier) -> None:
-        self.encoder, self.module = encoder, module
+class TextClassifier(FeatureClassifier[Encoder]):
+    """An encoder of texts, and the classifier of its features."""
 
     @classmethod
     def join(
@@ -43,17 +34,6 @@ class TextClassifier:
         """The classifier of a network on the features of an encoder; see `dense_module`."""
         described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
         return cls(encoder, dense_module(network, posterior, classes, encoder, described))
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
-        return self.module.classes
-
-    def predict(
-        self, features: Points | NDArray
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
-        return predict_by_module(self.module, features)
 
     def predict_texts(
         self, texts: Sequence[str]
