@@ -16,6 +16,7 @@ from spinal.data import Pool
 from spinal.learner.pseudo_labels import LabelledPool, teach_network
 from spinal.networks import Network, PseudoLabels, TrainSettings
 from spinal.posteriors.posterior import HeldOutNetwork, LearnFrom, Validation
+from spinal.posteriors.vectors import rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +80,7 @@ def train_network(
     train(network, torch.ones(len(labels), dtype=torch.bool), None, seed, start)
     if others is None or len(others) == len(labels):
         return Trained()
-    order = np.argsort(others)
-    rows = order[np.searchsorted(others, pool.labelled_indices, sorter=order)]
-    labelled_pool = LabelledPool(
-        pool.points[others], torch.from_numpy(rows), labels, len(pool.classes)
-    )
+    rows = rows_of(pool.labelled_indices, others)
+    labelled_pool = LabelledPool(pool.points[others], rows, labels, len(pool.classes))
     better, held_out = teach_network(network, labelled_pool, train, seed)
     return Trained("pool" if better else "labels", held_out)

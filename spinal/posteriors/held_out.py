@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
+from spinal.classifiers.blend import FOLDS
 from spinal.classifiers.parts import stratified_folds
 from spinal.networks import train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, HeldOutNetwork, View
 
-_FOLDS = 5
 #: Held-out points to judge by, if that takes no more than so many networks.
 _HELD_OUT, _MOST_NETWORKS = 40, 3
 
@@ -22,8 +22,8 @@ def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
 
     One fifth, unless labels are so few that it tells little: then up to three.
     """
-    folds = stratified_folds(labels, _FOLDS, seed)
-    n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * _FOLDS // len(labels)))
+    folds = stratified_folds(labels, FOLDS, seed)
+    n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
     for fold in range(n_networks if len(labels) > 1 else 0):
         held = folds == fold
         if held.any():

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,6 +34,7 @@ from spinal.posteriors.vectors import (
     all_vectors,
     comparable_features,
     on_inputs,
+    rows_of,
     unlabelled_vectors,
     vector_batches,
 )
@@ -151,10 +151,9 @@ class SPN(Posterior):
             return None
         if self._graphs is None:
             self._graphs = GraphCache(context.cache)
-        x, order = all_vectors(drawn), np.argsort(drawn.indices)
-        rows = order[np.searchsorted(drawn.indices, labelled.indices, sorter=order)]
+        x = all_vectors(drawn)
         smoothing = self._graphs.smoothing(x, min(POOL, len(x)))
-        return PoolPoints(x, torch.from_numpy(rows), smoothing)
+        return PoolPoints(x, rows_of(labelled.indices, drawn.indices), smoothing)
 
     def _describe(self) -> None:
         """Set what is told about the fitted classifiers."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.classifiers.units import in_different_units
@@ -37,6 +39,12 @@ def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
             yield rows, torch.as_tensor(view.points[view.indices[rows]])
         else:
             yield rows, view.features[rows].cpu()
+
+
+def rows_of(wanted: NDArray[np.int64], among: NDArray[np.int64]) -> Tensor:
+    """Where each wanted index is among others, ``[N]``; all of them have to be there, once."""
+    order = np.argsort(among)
+    return torch.from_numpy(order[np.searchsorted(among, wanted, sorter=order)])
 
 
 def comparable_features(view: View) -> Tensor:
