@@ -61,6 +61,7 @@ def report(lines: list[dict[str, Any]]) -> Iterator[str]:
     yield f"`python -m benchmarks.pseudo_labels`, commit {', '.join(sorted(set(table.commit)))};"
     yield f"random labels, a pool of at most {POOL:,} points, mean over seeds. From labels alone ->"
     yield "from the pool, as far as held-out labels allow; and how often they did."
+    yield "The sets of the half to develop: the recipe was tried on them before."
     yield ""
     yield "| set | by | labels | seeds | accuracy (%) | NLL | ECE | allowed | time |"
     yield "|---|---|--:|--:|---|---|---|--:|--:|"
