@@ -1,4 +1,4 @@
-"""Posteriors: honest estimates of ``p(y | x, labelled data)``, by whatever means."""
+"""Posteriors: estimates of ``p(y | x, labelled data)``."""
 
 from spinal.posteriors.deterministic import Deterministic
 from spinal.posteriors.ensemble import Ensemble
@@ -8,6 +8,7 @@ from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
 from spinal.posteriors.posterior import FitContext, Posterior, View
 from spinal.posteriors.spn import SPN
+from spinal.posteriors.spn_ensemble import SPNEnsemble
 from spinal.posteriors.table import POSTERIORS, describe_posterior, make_posterior
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "MCDropout",
     "NeuralLinear",
     "Posterior",
+    "SPNEnsemble",
     "View",
     "describe_posterior",
     "is_estimator",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -35,31 +35,42 @@ class Ensemble(Posterior):
     Attributes:
         members: M.
         training: how they are trained; as the learner's network, if None.
+        snapshots: share of the steps for which each further member is trained on from the weights
+            of the one before it, such as 0.25: members that cost less and differ less. None: each
+            is trained by itself.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     members: int = 5
     training: TrainSettings | None = None
+    snapshots: float | None = None
     _states: list[State] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.members < 2:
             raise SpinalError(f"an ensemble has two members or more, not {self.members}")
+        if self.snapshots is not None and not 0 < self.snapshots <= 1:
+            raise SpinalError(f"snapshots is a share above 0, at most 1, not {self.snapshots}")
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         member, points = copy.deepcopy(labelled.network), labelled.points[labelled.indices]
+        training = self.training or context.training
+        if self.snapshots is not None:
+            training = _shortened(training, len(labels), self.snapshots)
         states, others = [], self.members - 1
         for number in range(others):
             start: Literal["scratch", "continue"] = "scratch"
-            if context.retrain == "continue" and self._states:
+            if self.snapshots is not None:
+                start = "continue"
+            elif context.retrain == "continue" and self._states:
                 member.load_state_dict(self._states[number])
                 start = "continue"
             train(
                 member,
                 points,
                 labels,
-                self.training or context.training,
+                training,
                 validation=context.validation,
                 seed=derived_seed(context.seed, number),
                 start=start,
@@ -74,9 +85,7 @@ class Ensemble(Posterior):
 
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
         """The first K members, as ``log_probs_N_K_C``; all of them, if K is None."""
-        k = self.members if k is None else k
-        if not 1 <= k <= self.members:
-            raise SpinalError(f"an ensemble of {self.members} members has no {k} samples")
+        k = self._checked(k)
         logits = [predict_logits(view.network, view.features)]
         for member in islice(self._others(view.network), k - 1):
             features = compute_features(member, view.points, view.indices)
@@ -98,6 +107,13 @@ class Ensemble(Posterior):
             number, _, name = key.partition("/")
             self._states[int(number)][name] = tensor
 
+    def _checked(self, k: int | None) -> int:
+        """The number of members to ask: k, or all."""
+        k = self.members if k is None else k
+        if not 1 <= k <= self.members:
+            raise SpinalError(f"an ensemble of {self.members} members has no {k} samples")
+        return k
+
     def _others(self, network: Network) -> Iterator[Network]:
         """The members but the first, one after the other in the same copy of the network."""
         if not self._states:
@@ -106,6 +122,12 @@ class Ensemble(Posterior):
         for state in self._states:
             member.load_state_dict(state)
             yield member
+
+
+def _shortened(training: TrainSettings, labels: int, share: float) -> TrainSettings:
+    """The same training for a share of its steps."""
+    steps = max(1, round(share * training.steps(labels)))
+    return replace(training, min_steps=steps, max_steps=steps)
 
 
 def _part(

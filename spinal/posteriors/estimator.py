@@ -25,7 +25,7 @@ _LEAST = 1e-6
 
 
 def is_estimator(part: Any) -> bool:
-    """Whether this is a classifier in the manner of scikit-learn, or the class of one."""
+    """Whether this is a classifier with scikit-learn's interface, or the class of one."""
     return hasattr(part, "fit") and hasattr(part, "predict_proba")
 
 

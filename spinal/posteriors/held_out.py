@@ -1,26 +1,108 @@
-"""Networks that each see a part of the labels: how a network does on points it never saw."""
+"""Networks trained on a part of the labels, to get their features of unseen points."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+import torch
 from torch import Tensor
 
-from spinal.classifiers.blend import FOLDS
-from spinal.classifiers.parts import stratified_folds
-from spinal.networks import train
+from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, refit_on_network
+from spinal.classifiers.parts import Part, stratified_folds
+from spinal.errors import SpinalError
+from spinal.files import read_tensors, write_tensors
+from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, HeldOutNetwork, View
 
 #: Held-out points to judge by, if that takes no more than so many networks.
 _HELD_OUT, _MOST_NETWORKS = 40, 3
+_FORMAT = "spinal.held-out/1"
+#: With fewer labels than this, settings are chosen at every fit: it costs little, and tells most.
+_KEEP_FROM = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What is needed to train a held-out network on, with more labels.
+
+    Attributes:
+        seen: indices of the points that it was trained on, ``[S]``.
+        unseen: indices of the points that it must never be trained on, ``[U]``.
+        weights: of the network, by name.
+    """
+
+    seen: Tensor
+    unseen: Tensor
+    weights: dict[str, Tensor]
+
+    def fits(self, state: dict[str, Tensor]) -> bool:
+        """Whether the weights are those of a network with this state: classes may be added."""
+        return {k: v.shape for k, v in state.items()} == {
+            k: v.shape for k, v in self.weights.items()
+        }
+
+    def hold_out(self, indices: Tensor, labels: Tensor, seed: int) -> Tensor:
+        """Which labelled points to hold out, ``[N]`` booleans: ``unseen``, and a fifth of new ones.
+
+        Args:
+            indices: of the labelled points, ``[N]``.
+            labels: their classes, ``[N]``.
+            seed: of the fifth.
+        """
+        held = torch.isin(indices, self.unseen)
+        new = ~held & ~torch.isin(indices, self.seen)
+        held[new] = stratified_folds(labels[new], FOLDS, seed) == 0
+        return held
+
+
+def check_growth(growth: float) -> None:
+    """Refuse a factor below 1."""
+    if not growth >= 1:
+        raise SpinalError(f"growth is a factor of 1 or more, not {growth}")
+
+
+def fit_mixture(
+    labelled: View,
+    labels: Tensor,
+    context: FitContext,
+    last: Blend | None = None,
+    held: Sequence[Held] = (),
+    growth: float = 1.0,
+) -> tuple[Blend, Sequence[Held]]:
+    """A mixture on the features of a network, with settings chosen by held-out networks.
+
+    From 1,000 labels on they are chosen again only when labels have grown by the factor ``growth``.
+
+    Args:
+        labelled: the labelled points.
+        labels: their classes, ``[N]``.
+        context: how to train.
+        last: the mixture of the last fit.
+        held: what the last fit returned.
+        growth: the factor; 1: at every fit.
+
+    Returns:
+        The mixture, and what is needed to train the held-out networks on in a later fit.
+    """
+    z, n_classes = labelled.features.cpu(), context.n_classes
+    if last is not None and last.chosen_at is not None and len(labels) >= _KEEP_FROM:
+        chosen_at = int(last.chosen_at)
+        if chosen_at <= len(labels) < growth * chosen_at:
+            return refit_on_network(z, labels, n_classes, last), held
+    others = context.held_out or list(held_out_networks(labelled, labels, context, held))
+    parts, held_head = parts_of(labelled, others, n_classes)
+    blend = fit_on_network(z, labels, n_classes, parts, held_head)
+    return blend, to_go_on(labelled, others) if context.retrain == "continue" else []
 
 
 def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
     """A fifth of the labelled points each time: its number, and which points, ``[N]`` booleans.
 
-    One fifth, unless labels are so few that it tells little: then up to three.
+    One fifth, or up to three if there are few labels.
     """
     folds = stratified_folds(labels, FOLDS, seed)
     n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
@@ -31,12 +113,31 @@ def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
 
 
 def held_out_networks(
-    labelled: View, labels: Tensor, context: FitContext
+    labelled: View, labels: Tensor, context: FitContext, earlier: Sequence[Held] = ()
 ) -> Iterator[HeldOutNetwork]:
-    """Networks like that of the view, each trained without one fifth of the labels."""
-    points = labelled.points[labelled.indices]
-    for fold, held in held_out_folds(labels, context.seed):
+    """Networks like that of the view, each trained without one fifth of the labels.
+
+    Args:
+        labelled: the labelled points.
+        labels: their classes, ``[N]``.
+        context: how to train.
+        earlier: held-out networks of an earlier fit. If the network of the view was trained on from
+            its last weights, so are these, and what they have not seen stays unseen.
+    """
+    points, indices = labelled.points[labelled.indices], torch.as_tensor(labelled.indices)
+    state = labelled.network.state_dict()
+    goes_on = context.retrain == "continue" and earlier and all(h.fits(state) for h in earlier)
+    if goes_on:
+        folds = [
+            (number, old.hold_out(indices, labels, derived_seed(context.seed, number)))
+            for number, old in enumerate(earlier)
+        ]
+    else:
+        folds = list(held_out_folds(labels, context.seed))
+    for fold, held in folds:
         network = copy.deepcopy(labelled.network)
+        if goes_on:
+            network.load_state_dict(earlier[fold].weights)
         train(
             network,
             points[~held.numpy()],
@@ -44,6 +145,58 @@ def held_out_networks(
             context.training,
             validation=context.validation,
             seed=derived_seed(context.seed, 1 + fold),
+            start="continue" if goes_on else "scratch",
             on_step=context.on_step,
         )
         yield HeldOutNetwork(network, held)
+
+
+def parts_of(
+    labelled: View, others: Sequence[HeldOutNetwork], n_classes: int
+) -> tuple[list[Part], Tensor]:
+    """Features of the labelled points by each held-out network, and what these say.
+
+    Returns:
+        Features ``[N, F]`` and which points are held out, for each network; and log-probabilities
+        for these points, one network after the other, ``[M, C]``.
+    """
+    points = labelled.points[labelled.indices]
+    parts, said = [], [torch.zeros(0, n_classes)]
+    for other in others:
+        z = compute_features(other.network, points)
+        parts.append(Part(z.cpu(), other.held))
+        said.append(predict_logits(other.network, z[other.held]).log_softmax(1).cpu())
+    return parts, torch.cat(said)
+
+
+def to_go_on(labelled: View, others: Sequence[HeldOutNetwork]) -> list[Held]:
+    """What `held_out_networks` needs to train these networks on."""
+    indices = torch.as_tensor(labelled.indices)
+    return [
+        Held(
+            indices[~other.held],
+            indices[other.held],
+            {name: t.cpu().clone() for name, t in other.network.state_dict().items()},
+        )
+        for other in others
+    ]
+
+
+def save_held(path: Path, held: Sequence[Held]) -> None:
+    """Write held-out networks to a file."""
+    tensors: dict[str, Tensor] = {}
+    for number, one in enumerate(held):
+        tensors |= {f"{number}/seen": one.seen, f"{number}/unseen": one.unseen}
+        tensors |= {f"{number}/weights/{name}": t for name, t in one.weights.items()}
+    write_tensors(path, tensors, _FORMAT, {"networks": len(held)})
+
+
+def load_held(path: Path) -> list[Held]:
+    """Read what `save_held` wrote."""
+    header, tensors = read_tensors(path, _FORMAT)
+    held = []
+    for number in range(int(header["networks"])):
+        below = f"{number}/weights/"
+        weights = {k.removeprefix(below): t for k, t in tensors.items() if k.startswith(below)}
+        held.append(Held(tensors[f"{number}/seen"], tensors[f"{number}/unseen"], weights))
+    return held

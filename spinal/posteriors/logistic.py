@@ -1,4 +1,4 @@
-"""The obvious one: logistic regression on the same features."""
+"""The baseline: logistic regression on the same features."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""The model of Bayesian Batch: a mean-field Gaussian last layer on the network's features.
 
 Pinsler et al., 2019. A dense layer of 32 units and a ReLU make :math:`h(z)` of the features; each
-weight of the last layer has a normal distribution in the place of a value:
+weight of the last layer has a normal distribution instead of a value:
 
 .. math::
     p(y \mid z, \theta) = \mathrm{softmax}(\theta^\top [h(z), 1]), \qquad
@@ -60,9 +60,9 @@ class MeanFieldHead(nn.Module):
         return self.dense(self.scale * z).relu()
 
     def forward(self, z: Tensor) -> Tensor:
-        """Logits ``[N, C]``, drawn anew for each point.
+        """Logits ``[N, C]``, drawn again for each point.
 
-        They are normal for normal weights: drawing them, not the weights, makes for gradients with
+        They are normal for normal weights. Drawing them instead of the weights gives gradients with
         less noise (local reparametrisation; Kingma et al., 2015).
         """
         h, variance = self.hidden(z), softplus(self.rho).square()

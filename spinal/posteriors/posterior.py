@@ -1,4 +1,4 @@
-"""What every posterior has in common: an honest estimate of ``p(y | x, labelled data)``."""
+"""The interface of posteriors: estimates of ``p(y | x, labelled data)``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HeldOutNetwork:
 
 @dataclass(frozen=True, eq=False)
 class FitContext:
-    """Everything that a posterior may need to train, beside the labelled points.
+    """Everything that a posterior may need for training, apart from the labelled points.
 
     Attributes:
         n_classes: C.
@@ -93,15 +93,15 @@ class Posterior(ABC):
     A posterior is a dataclass. Its init fields are its settings, which a learner saves. It is
     fitted after the network, on the labelled points, and then asked about any other points.
 
-    What it returns is always what it believes. How beliefs are ranked is the business of the
-    acquisition function.
+    It returns its best estimate, without changes for a particular purpose. The acquisition function
+    decides how to rank points by it.
 
     Attributes:
-        provides: what it can tell beside `predict`: ``samples``, ``log_density``, ``moments``.
+        provides: what it has in addition to `predict`: ``samples``, ``log_density``, ``moments``.
         shares: after `fit`, the weight of each classifier in predictions, by a name of
             `spinal.methods.CLASSIFIERS`; None for a posterior that mixes none.
-        learned_from: after `fit`, whether it learnt from the ``labels`` alone, or from the ``pool``
-            as well.
+        learned_from: after `fit`, whether it learned from the ``labels`` only, or also from the
+            ``pool``.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset()
@@ -109,7 +109,7 @@ class Posterior(ABC):
     learned_from: LearnFrom = "labels"
 
     def can_learn_from_pool(self, network: Network) -> bool:
-        """Whether it learns from points without labels, too, if it is given any.
+        """Whether it can also learn from unlabelled points.
 
         Args:
             network: that the points are seen by.
@@ -158,18 +158,18 @@ class Posterior(ABC):
         )
 
     def predict_part(self, view: View, name: str) -> Tensor:
-        """What one part of a mixture says alone, ``log_probs_N_C``, such as the ``spn``."""
+        """The prediction of one part of a mixture, such as ``spn``, as ``log_probs_N_C``."""
         raise SpinalError(f"{type(self).__name__} has no part {name!r} to predict by")
 
     def features(self, view: View) -> Tensor:
         """The features that it works on, ``[N, F]``, for acquisition functions that compare them.
 
-        Those of the network, if the posterior does not say otherwise.
+        By default, those of the network.
         """
         return view.features
 
     def log_density(self, view: View) -> Tensor:
-        """How usual each point is, ``log p(z)`` as ``[N]``."""
+        """The log-density ``log p(z)``, ``[N]``: low for outliers."""
         raise SpinalError(f"{type(self).__name__} has no density")
 
     def moments(self, view: View) -> Tensor:
@@ -177,7 +177,13 @@ class Posterior(ABC):
         raise SpinalError(f"{type(self).__name__} has no moments in closed form")
 
     def save(self, folder: Path) -> None:  # noqa: B027  some learn nothing of their own
-        """Write what `fit` learnt to files in ``folder``."""
+        """Write what `fit` learned to files in ``folder``."""
 
     def load(self, folder: Path) -> None:  # noqa: B027
         """Read what `save` wrote."""
+
+    def load_for_fit(self, folder: Path) -> None:  # noqa: B027
+        """Read what the next `fit` depends on, if `save` wrote any; by default it depends on none.
+
+        A fit may keep settings that an earlier one chose.
+        """

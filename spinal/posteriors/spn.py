@@ -1,7 +1,8 @@
-"""The paper's idea: a sum-product network on the features of the network."""
+"""The posterior of the paper: a sum-product network on the features of the network."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
-from spinal.classifiers import Part, label_frequencies, pool_frequencies
-from spinal.classifiers.blend import Blend, fit_on_network, fit_on_vectors
+from spinal.classifiers import label_frequencies, pool_frequencies
+from spinal.classifiers.blend import Blend, fit_on_vectors
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
@@ -25,8 +26,8 @@ from spinal.classifiers.priors import (
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
-from spinal.networks import Network, compute_features, predict_logits
-from spinal.posteriors.held_out import held_out_networks
+from spinal.networks import Network, predict_logits
+from spinal.posteriors.held_out import Held, check_growth, fit_mixture, load_held, save_held
 from spinal.posteriors.posterior import FitContext, LearnFrom, Posterior, View
 from spinal.posteriors.vectors import (
     POOL,
@@ -40,6 +41,7 @@ from spinal.posteriors.vectors import (
 )
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
+_HELD_FILE = "spn-held-out.safetensors"
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,14 @@ class _Values:
 class SPN(Posterior):
     r"""``p(y | x)`` by a sum-product network.
 
-    By default the circuit is fitted in closed form, its settings are chosen by held-out points, and
-    it steps aside as far as these say that another classifier on the same features is better: see
+    By default the circuit is fitted in closed form, with settings chosen on held-out points, and
+    mixed with other classifiers on the same features as far as these are better: see
     `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
     network. Where the network is one dense layer, it works on that layer's input, which does not
     depend on the labels. Otherwise further networks (one from 200 labels on, at most three) are
-    trained on four fifths of the labels, to see how features of unseen points look.
+    trained on four fifths of the labels, to get features of unseen points. With ``growth``, this is
+    done less often from 1,000 labels on; in between, the circuit is fitted to all labels with the
+    settings that were chosen last.
 
     With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
 
@@ -72,17 +76,20 @@ class SPN(Posterior):
             smallest that fits, if None.
         masks: K, how many sets of dropped features `sample` draws.
         dropout: the rate of those drops; the recipe's ``leaf_dropout``, or 0.3, if None.
-        prior: class frequencies to predict under: of the ``labels`` (as far as their counts tell
-            them apart from equal ones), of the ``pool`` (by its predictions), ``uniform``, or a
-            number for each class. For a circuit in closed form.
+        prior: class frequencies to predict under: of the ``labels`` (shrunk towards equal ones),
+            of the ``pool`` (by its predictions), ``uniform``, or a number for each class. For
+            a circuit in closed form.
         class_weight: how many times a point of each class counts, as in scikit-learn: a number for
             each class, or ``balanced`` for the inverse of its frequency. Predictions are made under
             the frequencies of ``prior`` times these weights, normalised: the odds of classes i and
             j are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
             For a circuit in closed form.
+        growth: from 1,000 labels on, settings are chosen again when there are so many times the
+            labels; 1: at every fit. On the features of a network; on vectors they are always chosen
+            at every fit. To fit the same object to other points, use 1, or a new object.
         shares: after `fit`, the weight of each classifier in predictions.
-        learned_from: after `fit`, whether the circuit learnt from the ``labels`` alone, or from the
-            ``pool`` as well.
+        learned_from: after `fit`, whether the circuit learned from the ``labels`` only, or also
+            from the ``pool``.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density", "moments"})
@@ -93,18 +100,21 @@ class SPN(Posterior):
     dropout: float | None = None
     prior: str | tuple[float, ...] = "labels"
     class_weight: str | tuple[float, ...] | None = None
+    growth: float = 1.0
     shares: dict[str, float] = field(default_factory=dict, init=False)
     learned_from: LearnFrom = field(default="labels", init=False)
     circuit: Circuit | None = field(default=None, init=False, repr=False)
     blend: Blend | None = field(default=None, init=False, repr=False)
     _last: _Values | None = field(default=None, init=False, repr=False)
     _graphs: GraphCache | None = field(default=None, init=False, repr=False)
+    _held: Sequence[Held] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.masks < 1:
             raise SpinalError(f"masks must be 1 or more, not {self.masks}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
+        check_growth(self.growth)
         check_prior(self.prior)
         check_class_weight(self.class_weight)
 
@@ -135,15 +145,15 @@ class SPN(Posterior):
             pool = self._pool_points(labelled, context)
             blend = fit_on_vectors(x, labels, n_classes, unlabelled, pool)
         else:
-            parts, held_head = _held_out_parts(labelled, labels, context)
-            z = labelled.features.cpu()
-            blend = fit_on_network(z, labels, n_classes, parts, held_head)
+            blend, self._held = fit_mixture(
+                labelled, labels, context, self.blend, self._held, self.growth
+            )
         frequencies = self._frequencies(blend, labels, context)
         self.blend = blend.with_prior(weighted_frequencies(frequencies, self.class_weight))
         self.circuit = self.blend.gaussian.circuit
 
     def _pool_points(self, labelled: View, context: FitContext) -> PoolPoints | None:
-        """What to learn from beside the labels; None for nothing."""
+        """Unlabelled points to learn from; None for none."""
         if context.draw_pool is None:
             return None
         drawn = context.draw_pool(POOL)
@@ -156,7 +166,7 @@ class SPN(Posterior):
         return PoolPoints(x, rows_of(labelled.indices, drawn.indices), smoothing)
 
     def _describe(self) -> None:
-        """Set what is told about the fitted classifiers."""
+        """Set the public description of the fitted classifiers."""
         self.shares = {"spn": 1.0} if self.blend is None else self.blend.shares()
         from_pool = None if self.blend is None else self.blend.from_pool
         self.learned_from = "labels" if from_pool is None or not from_pool else "pool"
@@ -219,14 +229,21 @@ class SPN(Posterior):
         self._fitted().save(folder / _FILE)
         if self.blend is not None:
             write_tensors(folder / _BLEND_FILE, to_tensors(self.blend), _FORMAT, {})
+        if self._held:
+            save_held(folder / _HELD_FILE, self._held)
 
     def load(self, folder: Path) -> None:
         self._last, self.blend = None, None
+        self._held = load_held(folder / _HELD_FILE) if (folder / _HELD_FILE).exists() else []
         self.circuit = Circuit.load(folder / _FILE)
         if self.recipe is None:
             _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)
             self.blend = from_tensors(Blend, tensors, str(folder / _BLEND_FILE), self.circuit)
         self._describe()
+
+    def load_for_fit(self, folder: Path) -> None:
+        if self.recipe is None and (folder / _BLEND_FILE).exists():
+            self.load(folder)
 
     def to_plain_arrays(self, network: Network) -> dict[str, Tensor]:
         """What `predict` and `log_density` are computed from, for an export to elsewhere.
@@ -294,16 +311,3 @@ def _predict(blend: Blend, view: View) -> Tensor:
             head = predict_logits(view.network, view.features[rows]).log_softmax(1).cpu()
         said.append(blend.log_probs(x, head))
     return torch.cat(said)
-
-
-def _held_out_parts(
-    labelled: View, labels: Tensor, context: FitContext
-) -> tuple[list[Part], Tensor]:
-    """Features by networks that did not see some of the labels, and their answers for these."""
-    points = labelled.points[labelled.indices]
-    parts, said = [], [torch.zeros(0, context.n_classes)]
-    for other in context.held_out or held_out_networks(labelled, labels, context):
-        z = compute_features(other.network, points)
-        parts.append(Part(z.cpu(), other.held))
-        said.append(predict_logits(other.network, z[other.held]).log_softmax(1).cpu())
-    return parts, torch.cat(said)

@@ -14,6 +14,7 @@ from spinal.posteriors.mc_dropout import MCDropout
 from spinal.posteriors.neural_linear import NeuralLinear
 from spinal.posteriors.posterior import Posterior
 from spinal.posteriors.spn import SPN
+from spinal.posteriors.spn_ensemble import SPNEnsemble
 from spinal.registry import find_own, is_own, registered
 from spinal.settings import from_mapping, to_mapping
 
@@ -24,6 +25,7 @@ POSTERIORS: dict[str, type[Posterior]] = {
     "mc-dropout": MCDropout,
     "neural-linear": NeuralLinear,
     "spn": SPN,
+    "spn-ensemble": SPNEnsemble,
 }
 
 
@@ -46,7 +48,7 @@ def make_posterior(name: str, **settings: Any) -> Posterior:
 
 
 def own_posterior(part: Any, name: str, settings: dict[str, Any]) -> Posterior:
-    """A posterior from an object or a class of the user's own; ``name`` is for messages."""
+    """A posterior from a user's object or class; ``name`` is for messages."""
     if isinstance(part, type) and issubclass(part, Posterior):
         return from_mapping(part, settings, f"posterior {name}")
     if isinstance(part, Posterior):
@@ -57,7 +59,7 @@ def own_posterior(part: Any, name: str, settings: dict[str, Any]) -> Posterior:
 
 
 def describe_posterior(posterior: Posterior) -> tuple[str, dict[str, Any]] | None:
-    """Name and settings of a posterior, as plain values; None for a class of the user's own."""
+    """Name and settings of a posterior, as plain values; None for a user's class."""
     for name, kind in POSTERIORS.items():
         if type(posterior) is kind:
             return name, to_mapping(posterior, none=True)

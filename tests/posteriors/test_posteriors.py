@@ -24,6 +24,7 @@ from spinal.posteriors import (
     MCDropout,
     NeuralLinear,
     Posterior,
+    SPNEnsemble,
     View,
     describe_posterior,
     make_posterior,
@@ -38,6 +39,7 @@ POSTERIORS = {
     "ensemble": lambda: Ensemble(members=3, training=TRAINING),
     "logistic": Logistic,
     "spn": SPN,
+    "spn-ensemble": lambda: SPNEnsemble(members=2, training=TRAINING),
     "trained spn": lambda: SPN(QUICK),
     "spn with masks": lambda: SPN(QUICK, masks=5, dropout=0.4),
 }
