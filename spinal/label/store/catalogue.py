@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spinal.errors import LabelError, suggestion
 from spinal.label.store.database import Database
+from spinal.label.store.notes import MARKS
 
 _SKIPPED = "i.id IN (SELECT image FROM standing WHERE label IS NULL)"
 _STATES = {
@@ -20,6 +21,7 @@ _STATES = {
     "skipped": f"i.label IS NULL AND NOT i.disputed AND {_SKIPPED}",
     "disputed": "i.disputed",
     "problem": "i.problem IS NOT NULL",
+    "none": "i.label = '[]'",
 }
 _ORDERS = ("name", "recent")
 
@@ -29,25 +31,30 @@ class Search:
     """Which images are wanted; an empty text means any.
 
     Attributes:
-        state: ``labelled``, ``unlabelled``, ``skipped``, ``disputed`` or ``problem``.
-        label: the class that all who answered agree on.
+        state: ``labelled``, ``unlabelled``, ``skipped``, ``disputed`` or ``problem``; where an
+            image can have several classes, also ``none``: labelled as none of them.
+        label: the class that all who answered agree on, or one of several.
         person: somebody who answered it.
         name: a part of its path, in upper or lower case.
+        marked: ``flagged``, or ``noted`` for those with a note.
         order: ``name``, or ``recent`` for the last answered first.
 
     Raises:
-        LabelError: if there is no such state or order.
+        LabelError: if there is no such state, mark or order.
     """
 
     state: str = ""
     label: str = ""
     person: str = ""
     name: str = ""
+    marked: str = ""
     order: str = "name"
 
     def __post_init__(self) -> None:
         if self.state and self.state not in _STATES:
             raise LabelError(f"no state {self.state!r}: {suggestion(self.state, _STATES)}")
+        if self.marked and self.marked not in MARKS:
+            raise LabelError(f"no mark {self.marked!r}: {suggestion(self.marked, MARKS)}")
         if self.order not in _ORDERS:
             raise LabelError(f"no order {self.order!r}: {suggestion(self.order, _ORDERS)}")
 
@@ -57,10 +64,11 @@ class Catalogue:
 
     Args:
         database: holds images and answers.
+        multi: whether an image can have several classes.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, multi: bool = False) -> None:
+        self._database, self._multi = database, multi
         self._by_name: tuple[int, NDArray[np.int64]] = (0, np.empty(0, np.int64))
 
     def find(self, search: Search) -> NDArray[np.int64]:
@@ -68,8 +76,11 @@ class Catalogue:
         conditions, values = [], []
         if search.state:
             conditions.append(_STATES[search.state])
+        if search.marked:
+            conditions.append(MARKS[search.marked])
         if search.label:
-            conditions.append("i.label = ?")
+            inside = "EXISTS (SELECT 1 FROM json_each(i.label) WHERE value = ?)"
+            conditions.append(inside if self._multi else "i.label = ?")
             values.append(search.label)
         if search.person:
             conditions.append(
@@ -102,15 +113,20 @@ class Catalogue:
             self._by_name = newest, np.array([row[0] for row in rows], np.int64)
         return self._by_name[1]
 
+    def n_images(self) -> int:
+        """Number of all images, copies included."""
+        return len(self._all_by_name())
+
     def _numbers(self, query: str, *values: str) -> NDArray[np.int64]:
         """The only column of a query; as one text, which is faster than many rows."""
         text = self._database.all(f"SELECT json_group_array(number) FROM ({query})", *values)[0][0]
         return np.array(json.loads(text), np.int64)
 
     def rows(self, numbers: Iterable[int]) -> dict[int, sqlite3.Row]:
-        """The rows of images by number, with a column more than the table: ``skipped``."""
+        """The rows of images by number, with more columns: ``skipped``, ``flagged``, ``noted``."""
+        marks = "".join(f", {condition} AS {name}" for name, condition in MARKS.items())
         rows = self._database.all(
-            f"SELECT i.*, {_SKIPPED} AS skipped FROM images i "
+            f"SELECT i.*, {_SKIPPED} AS skipped{marks} FROM images i "
             "WHERE i.id IN (SELECT value FROM json_each(?))",
             json.dumps(list(numbers)),
         )

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 
 from spinal.errors import LabelError, SpinalError
+from spinal.label.store.colours import PALETTE, is_colour, visible
 from spinal.label.store.database import Database, timestamp
+from spinal.label.store.sets import SEPARATOR, from_text, to_text
 
-#: Keys of the page that cannot stand for a class: undo, help, search, zoom, brightness, contrast.
-RESERVED_KEYS = tuple("u?/+-=0[]{}")
+#: Keys of the page that cannot stand for a class: undo, help, search, zoom, brightness, contrast,
+#: flag, note.
+RESERVED_KEYS = tuple("u?/+-=0[]{}.,")
 _LEAST = 2
+_LAST_ANSWER = "SELECT coalesce(max(id), 0) FROM answers"
+#: Answers with one of the labels in a JSON list.
+_IN_LIST = "label IN (SELECT value FROM json_each(?))"
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise a SpinalError unless these can be the names of all classes."""
-    if len(names) < _LEAST:
+def check_names(names: Sequence[str], *, multi: bool = False) -> None:
+    """Raise a SpinalError unless these can be the names of all classes.
+
+    Args:
+        names: the names.
+        multi: whether an image can have several: then one class is enough.
+    """
+    if multi and not names:
+        raise SpinalError("give one class or more, such as --classes cat,dog")
+    if multi and any(SEPARATOR in name for name in names):
+        raise SpinalError(f"with several classes for an image, no class can have a {SEPARATOR!r}")
+    if not multi and len(names) < _LEAST:
         raise SpinalError("give two classes or more, such as --classes cat,dog,none")
     for name in names:
         if not name or name != name.strip() or not name.isprintable() or len(name) > 100:
@@ -35,13 +51,19 @@ class Classes:
     into. The answers of a class that is removed are set aside: their images have no label and are
     asked again. `undo` takes the last change back, with what happened to the answers.
 
+    Where an image can have several classes, an answer loses a class that is removed, and keeps the
+    others. It says nothing of classes that were added after it; see `late`.
+
     Args:
         database: holds them.
         settle: called with the number of each image whose answers were changed.
+        multi: whether an image can have several classes.
     """
 
-    def __init__(self, database: Database, settle: Callable[[int], None]) -> None:
-        self._database, self._settle = database, settle
+    def __init__(
+        self, database: Database, settle: Callable[[int], None], *, multi: bool = False
+    ) -> None:
+        self._database, self._settle, self._multi = database, settle, multi
 
     def names(self) -> tuple[str, ...]:
         """The names of all classes, in their order; empty before `begin`."""
@@ -51,6 +73,20 @@ class Classes:
         """The keys that users chose, by class."""
         rows = self._database.all("SELECT name, key FROM classes WHERE key IS NOT NULL")
         return {row["name"]: row["key"] for row in rows}
+
+    def colours(self) -> dict[str, tuple[str, bool]]:
+        """For each class, the colour that it is drawn in, and whether it is a user's choice."""
+        rows = self._database.all("SELECT * FROM classes")
+        return {
+            row["name"]: (visible(row["colour"] or PALETTE[row["place"] % len(PALETTE)]),
+                          row["colour"] is not None)
+            for row in rows
+        }  # fmt: skip
+
+    def late(self) -> dict[str, int]:
+        """The classes that were added when there were answers already, and the last of these."""
+        rows = self._database.all("SELECT name, since FROM classes WHERE since > 0")
+        return {row["name"]: row["since"] for row in rows}
 
     def begin(self, names: Sequence[str]) -> None:
         """Set the classes of a new project; no effect if there are some."""
@@ -89,8 +125,8 @@ class Classes:
         with self._database.transaction() as db:
             self._check([*self.names(), name])
             db.execute(
-                "INSERT INTO classes (name, place) SELECT ?, coalesce(max(place), 0) + 1 "
-                "FROM classes",
+                "INSERT INTO classes (name, place, since) SELECT ?, coalesce(max(place), 0) + 1, "
+                f"({_LAST_ANSWER}) FROM classes",
                 (name,),
             )
             self._note("add", name, person)
@@ -106,31 +142,20 @@ class Classes:
 
     def merge(self, name: str, into: str, person: str) -> None:
         """Give all answers of a class to another one, and remove it."""
-        with self._database.transaction() as db:
+        with self._database.transaction():
             self._known(name)
             self._known(into)
             if name == into:
                 raise LabelError(f"{name!r} cannot be merged into itself")
             self._check([other for other in self.names() if other != name])
-            answers = db.execute("SELECT id FROM answers WHERE label = ?", (name,)).fetchall()
-            change = self._remove("merge", name, person, into, answers)
-            db.execute("UPDATE answers SET label = ? WHERE label = ?", (into, name))
-            self._settle_all(change)
+            self._settle_all(self._remove("merge", name, person, into))
 
     def remove(self, name: str, person: str) -> None:
         """Remove a class; its answers are set aside, and their images asked again."""
-        with self._database.transaction() as db:
+        with self._database.transaction():
             self._known(name)
             self._check([other for other in self.names() if other != name])
-            answers = db.execute(
-                "SELECT id FROM answers WHERE label = ? AND undone IS NULL", (name,)
-            ).fetchall()
-            change = self._remove("remove", name, person, None, answers)
-            db.execute(
-                "UPDATE answers SET undone = ? WHERE label = ? AND undone IS NULL",
-                (timestamp(), name),
-            )
-            self._settle_all(change)
+            self._settle_all(self._remove("remove", name, person, None))
 
     def set_key(self, name: str, key: str | None, person: str) -> None:
         """Choose the key of a class; None for one that follows from its name."""
@@ -145,6 +170,20 @@ class Classes:
             if key != before:
                 db.execute("UPDATE classes SET key = ? WHERE name = ?", (key, name))
                 self._note("key", name, person, key, key=before)
+
+    def set_colour(self, name: str, colour: str | None, person: str) -> None:
+        """Choose the colour of a class, as ``#rrggbb``; None for one that follows from its place.
+
+        It is drawn as bright or dark as can be seen on every page; see `visible`.
+        """
+        with self._database.transaction() as db:
+            before = self._known(name)["colour"]
+            if colour is not None and not is_colour(colour):
+                raise LabelError(f"{colour!r} is no colour: give one such as #0f8a80")
+            colour = colour and colour.lower()
+            if colour != before:
+                db.execute("UPDATE classes SET colour = ? WHERE name = ?", (colour, name))
+                self._note("colour", name, person, colour, colour=before)
 
     # Undo
 
@@ -173,12 +212,17 @@ class Classes:
                 db.execute("DELETE FROM classes WHERE name = ?", (name,))
             elif change["kind"] == "rename":
                 self._rename(target, name)
-            elif change["kind"] == "key":
-                db.execute("UPDATE classes SET key = ? WHERE name = ?", (change["key"], name))
-            else:
+            elif change["kind"] in ("key", "colour"):
+                column = change["kind"]
                 db.execute(
-                    "INSERT INTO classes (name, place, key) VALUES (?, ?, ?)",
-                    (name, change["place"], change["key"]),
+                    f"UPDATE classes SET {column} = ? WHERE name = ?", (change[column], name)
+                )
+            else:
+                # Answers that were given meanwhile do not say that it is absent.
+                db.execute(
+                    "INSERT INTO classes (name, place, key, colour, since) VALUES (?, ?, ?, ?, "
+                    f"CASE WHEN ({_LAST_ANSWER}) > ? THEN ({_LAST_ANSWER}) ELSE ? END)",
+                    (name, *(change[c] for c in ("place", "key", "colour", "answered", "since"))),
                 )
                 self._restore(change)
             db.execute(
@@ -190,9 +234,10 @@ class Classes:
 
     def _check(self, names: Sequence[str]) -> None:
         try:
-            check_names(names)
+            check_names(names, multi=self._multi)
         except SpinalError as error:
-            few = "two classes or more are needed" if len(names) < _LEAST else str(error)
+            short = len(names) < _LEAST and not self._multi
+            few = "two classes or more are needed" if short else str(error)
             raise LabelError(few) from error
 
     def _known(self, name: str) -> sqlite3.Row:
@@ -205,7 +250,8 @@ class Classes:
 
     def _check_unused(self, name: str) -> None:
         count = self._database.all(
-            "SELECT count(*) FROM answers WHERE label = ? AND undone IS NULL", name
+            f"SELECT count(*) FROM answers WHERE {_IN_LIST} AND undone IS NULL",
+            json.dumps(list(self._changed(name, name))),
         )[0][0]
         if count:
             raise LabelError(
@@ -215,20 +261,46 @@ class Classes:
     def _rename(self, name: str, to: str) -> None:
         with self._database.transaction() as db:
             db.execute("UPDATE classes SET name = ? WHERE name = ?", (to, name))
-            db.execute("UPDATE answers SET label = ? WHERE label = ?", (to, name))
-            db.execute("UPDATE images SET label = ? WHERE label = ?", (to, name))
+            for old, new in self._changed(name, to).items():
+                db.execute("UPDATE answers SET label = ? WHERE label = ?", (new, old))
+                db.execute("UPDATE images SET label = ? WHERE label = ?", (new, old))
 
-    def _remove(
-        self, kind: str, name: str, person: str, target: str | None, answers: list[sqlite3.Row]
-    ) -> int:
-        """Delete a class, and note which answers that changes; return the number of the change."""
-        row = self._known(name)
+    def _changed(self, name: str, to: str | None) -> dict[str, str | None]:
+        """Labels with a class, and what they become if it is another one; None: none."""
+        if not self._multi:
+            return {name: to}
+        rows = self._database.all(
+            "SELECT DISTINCT label FROM answers WHERE label IS NOT NULL "
+            "AND EXISTS (SELECT 1 FROM json_each(label) WHERE value = ?)",
+            name,
+        )
+        more = () if to is None else (to,)
+        return {
+            row["label"]: to_text([*(n for n in from_text(row["label"]) if n != name), *more])
+            for row in rows
+        }
+
+    def _remove(self, kind: str, name: str, person: str, target: str | None) -> int:
+        """Delete a class, and change answers; return the number of the change."""
+        row, changed = self._known(name), self._changed(name, target)
+        set_aside = target is None and not self._multi
         with self._database.transaction() as db:
-            change = self._note(kind, name, person, target, place=row["place"], key=row["key"])
-            db.executemany(
-                "INSERT INTO moved_answers (change, answer) VALUES (?, ?)",
-                [(change, answer["id"]) for answer in answers],
+            gone = {column: row[column] for column in ("place", "key", "colour", "since")}
+            change = self._note(kind, name, person, target, **gone)
+            db.execute(
+                "INSERT INTO moved_answers (change, answer, label) "
+                f"SELECT ?, id, label FROM answers WHERE {_IN_LIST}"
+                + (" AND undone IS NULL" if set_aside else ""),
+                (change, json.dumps(list(changed))),
             )
+            if set_aside:
+                db.execute(
+                    "UPDATE answers SET undone = ? WHERE label = ? AND undone IS NULL",
+                    (timestamp(), name),
+                )
+            else:
+                for old, new in changed.items():
+                    db.execute("UPDATE answers SET label = ? WHERE label = ?", (new, old))
             db.execute("DELETE FROM classes WHERE name = ?", (name,))
         return change
 
@@ -236,11 +308,14 @@ class Classes:
         """Undo what a merge or a removal did to answers."""
         moved = "id IN (SELECT answer FROM moved_answers WHERE change = ?)"
         with self._database.transaction() as db:
-            if change["kind"] == "merge":
-                values = (change["name"], change["id"], change["target"])
-                db.execute(f"UPDATE answers SET label = ? WHERE {moved} AND label = ?", values)
-            else:
+            if change["kind"] == "remove" and not self._multi:
                 db.execute(f"UPDATE answers SET undone = NULL WHERE {moved}", (change["id"],))
+            else:
+                db.execute(
+                    "UPDATE answers SET label = (SELECT coalesce(m.label, ?) FROM moved_answers m "
+                    f"WHERE m.change = ? AND m.answer = answers.id) WHERE {moved}",
+                    (change["name"], change["id"], change["id"]),
+                )
         self._settle_all(change["id"])
 
     def _note(
@@ -252,12 +327,15 @@ class Classes:
         *,
         place: int | None = None,
         key: str | None = None,
+        colour: str | None = None,
+        since: int = 0,
     ) -> int:
         with self._database.transaction() as db:
             number = db.execute(
-                "INSERT INTO class_changes (at, person, kind, name, target, place, key) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (timestamp(), person, kind, name, target, place, key),
+                "INSERT INTO class_changes "
+                "(at, person, kind, name, target, place, key, colour, since, answered) "
+                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ({_LAST_ANSWER}))",
+                (timestamp(), person, kind, name, target, place, key, colour, since),
             ).lastrowid
         assert number is not None
         return number
@@ -280,5 +358,6 @@ def describe_change(change: sqlite3.Row) -> str:
         "rename": f"renamed {name} to {target}",
         "merge": f"merged {name} into {target}",
         "remove": f"removed {name}",
+        "colour": f"gave {name} the colour {target}" if target else f"gave {name} its usual colour",
         "key": f"gave {name} the key {target.upper()}" if target else f"gave {name} its usual key",
     }[change["kind"]]

@@ -10,9 +10,9 @@ CREATE TABLE class_changes (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     at     TEXT NOT NULL,
     person TEXT NOT NULL,
-    kind   TEXT NOT NULL,               -- add, rename, merge, remove, key
+    kind   TEXT NOT NULL,               -- add, rename, merge, remove, key, colour
     name   TEXT NOT NULL,
-    target TEXT,                        -- its new name; the class that it was merged into; its key
+    target TEXT,                        -- its new name; the class that it was merged into; its key or colour
     place  INTEGER,                     -- of a class that is gone
     key    TEXT,                        -- before the change
     undone TEXT

@@ -14,9 +14,11 @@ from typing import Any
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import replacing
 
-VERSION = 4
+VERSION = 7
 #: The tables of a new file.
-_SCRIPTS = ("schema.sql", "classes.sql")
+_SCRIPTS = (
+    "schema.sql", "classes.sql", "colours.sql", "notes.sql", "sets.sql", "open_images.sql",
+)  # fmt: skip
 #: What makes a file of the next version from one of this: statements, and scripts of them.
 _MIGRATIONS = {
     1: (
@@ -30,6 +32,9 @@ _MIGRATIONS = {
         "ALTER TABLE images ADD COLUMN twin INTEGER REFERENCES images",
         "CREATE INDEX images_by_twin ON images (twin) WHERE twin IS NOT NULL",
     ),
+    4: ("colours.sql", "notes.sql"),
+    5: ("sets.sql",),
+    6: ("open_images.sql",),
 }
 
 

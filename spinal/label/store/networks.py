@@ -1,4 +1,4 @@
-"""The networks that a project can train: a dense layer on features, or a whole network on images.
+"""The networks that a project can train: a dense layer on features, or a network on images.
 
 | ``dense``       one layer on fixed features: fast, and best from few labels
 | ``fine-tuned``  the network behind the features, trained further, with such a layer on top
@@ -38,7 +38,7 @@ WHOLE_NETWORKS = {
 
 
 def parse_network(name: str) -> tuple[str, WholeNetwork | None, int]:
-    """The name without the size, the whole network (None for ``dense``), the size of its images.
+    """The name without the size, the complete network (None for ``dense``), the size of its images.
 
     Raises:
         SpinalError: if there is no such network.
@@ -63,7 +63,7 @@ def describe_network(network: str, encoder: str) -> str:
 
 
 def warn_of_few_labels(network: str, n_classes: int, labels: int) -> str | None:
-    """A warning, if there are too few labels for a whole network; None if there are enough."""
+    """A warning, if there are too few labels for a complete network; None if there are enough."""
     plain, whole, _ = parse_network(network)
     if whole is None or labels >= whole.labels * n_classes:
         return None

@@ -43,7 +43,9 @@ class Project:
 
     def __init__(self, home: Path, folder: Path, settings: ProjectSettings) -> None:
         self.home, self.folder, self._settings = home, folder, settings
-        self.store = Store(home / LABELS, audit=settings.audit, seed=settings.seed)
+        self.store = Store(
+            home / LABELS, audit=settings.audit, seed=settings.seed, multi=settings.multi
+        )
         self.store.classes.begin(settings.classes)
         self.previews = Previews(home / "previews")
         self.texts: Texts | None = None
@@ -62,7 +64,7 @@ class Project:
 
     @property
     def words_file(self) -> Path:
-        """What TF-IDF has learnt of the texts; see `spinal.encoders.tfidf`."""
+        """What TF-IDF has learned of the texts; see `spinal.encoders.tfidf`."""
         return self.home / "words.safetensors"
 
     @property
@@ -104,7 +106,7 @@ class Project:
         return locked(self.home)
 
     def keep_copy(self) -> None:
-        """Check the file of labels for damage, and keep a copy of it as that of today.
+        """Check the label file for damage, and keep a copy of it as that of today.
 
         Raises:
             DamagedStoreError: if it is damaged.
@@ -171,7 +173,7 @@ class Project:
 
 
 def repair_project(home: Path) -> Repair:
-    """Save what can be saved of a damaged file of labels, with the help of its dated copies.
+    """Save what can be saved of a damaged label file, with the help of its dated copies.
 
     Raises:
         InUseError: if the project is open.
@@ -183,7 +185,7 @@ def repair_project(home: Path) -> Repair:
         _, settings = read_settings(home / "project.json")
         return repair(
             home / LABELS, home / COPIES, settings.classes, audit=settings.audit,
-            seed=settings.seed,
+            seed=settings.seed, multi=settings.multi,
         )  # fmt: skip
 
 
@@ -199,6 +201,7 @@ def open_project(
     acquisition: str | None = None,
     seed: int | None = None,
     text_column: str | None = None,
+    multi: bool | None = None,
 ) -> Project:
     """Open the project of a folder or a table, or create one if classes are given.
 
@@ -216,6 +219,7 @@ def open_project(
             method.
         seed: of all randomness; it cannot be changed later.
         text_column: the column of a table of texts; None leaves it unchanged.
+        multi: whether an image can have several classes; it cannot be changed later.
 
     Raises:
         SpinalError: if there is no project and no classes are given, or an argument contradicts it.
@@ -228,6 +232,7 @@ def open_project(
     arguments = {
         "classes": classes, "budget": budget, "encoder": encoder, "network": network,
         "method": method, "acquisition": acquisition, "seed": seed, "text_column": text_column,
+        "multi": multi,
     }  # fmt: skip
     changes: dict[str, Any] = {
         name: value for name, value in arguments.items() if value is not None
@@ -239,6 +244,12 @@ def open_project(
         folder, old = read_settings(file)
         if changes.get("seed", old.seed) != old.seed:
             raise SpinalError(f"{home}: was begun with seed {old.seed}, which cannot be changed")
+        if changes.get("multi", old.multi) != old.multi:
+            raise SpinalError(
+                f"{home}: an image {'can have several classes' if old.multi else 'has one class'} "
+                f"in this project, which cannot be changed: leave --{'no-' * old.multi}multi out, "
+                "or begin another project with --project"
+            )
         settings = replace(old, **changes | {"classes": old.classes})
         if home != place.absolute() and folder.resolve() != place.resolve():
             raise SpinalError(f"{home}: is the project of {folder}, not of {place}")

@@ -35,7 +35,7 @@ _FREE = """
 
 #: Images in the queue whose label is doubted, unless somebody has looked at it again.
 _DOUBTED = """
-    SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image
+    SELECT i.id, q.reason, q.round FROM queue q CROSS JOIN images i ON i.id = q.image
     WHERE q.reason = 'again' AND i.label IS NOT NULL AND i.problem IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
     AND NOT EXISTS (
@@ -88,15 +88,19 @@ class Questions:
         If fewer answers than ``audit`` are for the audit, its next image is asked; otherwise the
         first image of the model's queue; a random one if the queue is empty.
         """
-        now = time.time() if now is None else now
         with self._database.transaction() as db:
-            # The second case: the clock was set back.
-            db.execute("DELETE FROM leases WHERE until < ? OR until > ?", (now, now + LEASE))
+            # Read in the transaction: while it waits, others write leases that end later.
+            now = time.time() if now is None else now
+            # The second case: the clock was set back, by more than clocks are adjusted daily.
+            db.execute("DELETE FROM leases WHERE until < ? OR until > ?", (now, now + 2 * LEASE))
             db.execute("UPDATE leases SET until = ? WHERE client = ?", (now + LEASE, client))
-            for _ in range(n - len(self._held(client))):
-                image = self._next(person)
+            missing = n - len(self._held(client))
+            second = self._seconds_due() if missing > 0 else 0.0
+            for _ in range(missing):
+                image = self._next(person, second > 0)
                 if image is None:
                     break
+                second -= image["reason"] == "second"
                 last = db.execute("SELECT coalesce(max(place), 0) FROM leases").fetchone()[0]
                 self._lease(image["id"], client, now, image["round"], image["reason"], last + 1)
             return [
@@ -137,7 +141,7 @@ class Questions:
     def waiting(self) -> int:
         """Number of questions in the queue that nobody has answered or skipped."""
         return self._database.all(
-            "SELECT count(*) FROM queue q JOIN images i ON i.id = q.image "
+            "SELECT count(*) FROM queue q CROSS JOIN images i ON i.id = q.image "
             "WHERE i.problem IS NULL AND NOT EXISTS "
             "(SELECT 1 FROM answers a WHERE a.image = i.id AND a.undone IS NULL)"
         )[0][0]
@@ -159,23 +163,28 @@ class Questions:
             client,
         )
 
-    def _next(self, person: str) -> sqlite3.Row | None:
+    def _next(self, person: str, second_is_due: bool) -> sqlite3.Row | None:
         """The image that this person should be asked next, as ``id, reason, round``."""
         if doubted := self._database.one(_DOUBTED):
             return doubted
-        if self._second_is_due() and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
+        if second_is_due and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
             return second
+        # Labels by their index, less those of copies, which are few; and what is being asked. CROSS
+        # JOIN keeps SQLite from going through all images.
         asked, audited = self._database.all(
-            "SELECT count(*), coalesce(sum(reserved), 0) FROM ("
-            "SELECT reserved FROM images WHERE label IS NOT NULL AND twin IS NULL UNION ALL "
-            "SELECT reserved FROM leases l CROSS JOIN images i ON i.id = l.image "
-            "WHERE label IS NULL)"  # CROSS JOIN keeps SQLite from going through all images
+            "SELECT coalesce(sum(n), 0), coalesce(sum(n_reserved), 0) FROM ("
+            "SELECT count(*) AS n, sum(reserved) AS n_reserved FROM images "
+            "INDEXED BY images_with_label WHERE label IS NOT NULL UNION ALL "
+            "SELECT -count(*), -sum(reserved) FROM images INDEXED BY images_by_twin "
+            "WHERE twin IS NOT NULL AND label IS NOT NULL UNION ALL "
+            "SELECT count(*), sum(reserved) FROM leases l CROSS JOIN images i ON i.id = l.image "
+            "WHERE label IS NULL)"
         )[0]
         missing = -float("inf")
         if self.audit:
             missing = max(self.audit * (asked + 1), min(LEAST, (asked + 1) / TURN)) - audited
         queued = (
-            "SELECT i.id, q.reason, q.round FROM queue q JOIN images i ON i.id = q.image "
+            "SELECT i.id, q.reason, q.round FROM queue q CROSS JOIN images i ON i.id = q.image "
             f"WHERE {_FREE} AND NOT i.reserved ORDER BY q.place LIMIT 1"
         )
         by_chance = (
@@ -190,18 +199,18 @@ class Questions:
             turns.insert(1, for_audit)
         return next((row for turn in turns if (row := self._database.one(turn, person))), None)
 
-    def _second_is_due(self) -> bool:
-        """Whether several people answer, and too few images have answers of two."""
+    def _seconds_due(self) -> float:
+        """How many more images should have answers of two people; 0 if only one answers."""
         people = self._database.all(
             "SELECT count(DISTINCT person) FROM answers "
             "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known'"
         )[0][0]
         if people < 2:
-            return False
+            return 0.0
         images, shared = self._database.all(
             "SELECT count(*), coalesce(sum(people > 1), 0) FROM ("
             "SELECT count(DISTINCT person) AS people FROM answers "
             "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known' GROUP BY image)"
         )[0]
         leased = self._database.all("SELECT count(*) FROM leases WHERE reason = 'second'")[0][0]
-        return shared + leased < SECOND * images
+        return SECOND * images - shared - leased

@@ -1,4 +1,4 @@
-"""Dated copies of the file of labels, and what can be saved of a damaged one."""
+"""Dated copies of the label file, and what can be saved of a damaged one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spinal.label.store.database import Database
+from spinal.label.store.sets import from_text, to_text
 from spinal.label.store.store import RESERVE, Store, draw_of
 
 #: Copies that are kept, one for each day on which the project was opened.
@@ -23,7 +24,7 @@ _RENAMED = {"holdout": "reserved", "tested_on": "audited"}
 #: The tables that are saved, and the columns that tell their rows apart.
 _KEYS = {
     "images": ("id",), "answers": ("token",), "rounds": ("round",), "classes": ("name",),
-    "class_changes": ("id",), "moved_answers": ("change", "answer"),
+    "class_changes": ("id",), "moved_answers": ("change", "answer"), "notes": ("image", "person"),
 }  # fmt: skip
 
 #: What is worked out again, or set when all rows are there.
@@ -65,18 +66,25 @@ def copies_in(folder: Path) -> list[Path]:
 
 
 def repair(
-    path: Path, copies: Path, classes: Sequence[str], *, audit: float = 0.05, seed: int = 0
+    path: Path,
+    copies: Path,
+    classes: Sequence[str],
+    *,
+    audit: float = 0.05,
+    seed: int = 0,
+    multi: bool = False,
 ) -> Repair:
-    """Make a new file of labels from what can be read of the old one and of its copies.
+    """Make a new label file from what can be read of the old one and of its copies.
 
     The damaged file is kept under another name. Labels follow from the answers.
 
     Args:
-        path: the file of labels.
+        path: the label file.
         copies: the folder of copies.
         classes: if those in the file cannot be read. Others that answers name are added.
         audit: as for `Store`, like ``seed``: for images of which only the path can be read.
         seed: see ``audit``.
+        multi: see `Store`.
     """
     tables: dict[str, dict[Any, Row]] = {table: {} for table in _KEYS}
     for source in (*copies_in(copies), path):  # what is newer counts more
@@ -92,7 +100,7 @@ def repair(
     fresh = path.with_name(path.name + ".repaired")
     for name in _files(fresh):
         name.unlink(missing_ok=True)
-    saved, lost = _fill(fresh, tables, classes)
+    saved, lost = _fill(fresh, tables, classes, multi)
     old = path.with_name(f"labels-damaged-{datetime.now():%Y-%m-%d-%H%M%S}.sqlite")
     for from_, to in zip(_files(path), _files(old), strict=True):
         with suppress(FileNotFoundError):
@@ -101,8 +109,10 @@ def repair(
     return Repair(saved, lost, old)
 
 
-def _fill(path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str]) -> tuple[int, int]:
-    """Make a file of labels from rows; the number of answers in it, and of those left out.
+def _fill(
+    path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str], multi: bool
+) -> tuple[int, int]:
+    """Make a label file from rows; the number of answers in it, and of those left out.
 
     Rows that contradict the tables, as damaged ones do, are left out.
     """
@@ -113,18 +123,31 @@ def _fill(path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str])
             with suppress(sqlite3.IntegrityError, sqlite3.InterfaceError):
                 db.execute("UPDATE images SET twin = ? WHERE id = ?", (row.get("twin"), row["id"]))
         answers = sorted(tables["answers"].values(), key=lambda row: row["id"])
-        stored = [_insert(db, "answers", row) for row in answers]
-        for table in ("rounds", "classes", "class_changes", "moved_answers"):
+        stored = [
+            (not multi or _is_set(row["label"])) and _insert(db, "answers", row) for row in answers
+        ]
+        for table in ("rounds", "classes", "class_changes", "moved_answers", "notes"):
             for row in tables[table].values():
                 _insert(db, table, row)
-    with closing(Store(path)) as store:
+    with closing(Store(path, multi=multi)) as store:
         store.classes.begin(classes)
         for image in {row["image"] for row in store.answers()}:
             store.settle(image)
-        named = {row["label"] for row in store.answers() if row["undone"] is None}
-        for label in sorted(named - {None, *store.classes.names()}):
+        labels = {row["label"] for row in store.answers() if row["undone"] is None} - {None}
+        named = labels
+        if multi:
+            named = {name for label in labels for name in from_text(label)}
+        for label in sorted(named - {*store.classes.names()}):
             store.classes.add(label, "spinal label --repair")
     return sum(stored), len(stored) - sum(stored)
+
+
+def _is_set(label: Any) -> bool:
+    """Whether a label of an answer, with several classes for an image, is what it should be."""
+    try:
+        return label is None or to_text(from_text(label)) == label
+    except (TypeError, ValueError):
+        return False
 
 
 def _insert(db: sqlite3.Connection, table: str, row: Row) -> bool:

@@ -40,7 +40,7 @@ class ProjectSettings:
             the default of the kind, ``efficientnet-lite0`` or ``tfidf-svd``.
         network: the network that is trained; see `spinal.label.store.networks`.
         budget: number of planned answers; None for no plan.
-        audit: share of the answers that are drawn by chance, to estimate the accuracy.
+        audit: share of the answers that are drawn at random, to estimate the accuracy.
         first: number of answers before the model chooses questions; until then, questions cover the
             images. 0 for three per class, at least 10 and at most 40.
         batch: number of new answers after which the model is fitted again.
@@ -48,6 +48,8 @@ class ProjectSettings:
         acquisition: see `spinal.acquisition`; None: ``auto`` for SPN-CNN on features, otherwise
             the default of the method.
         seed: of all randomness.
+        multi: whether an image can have several classes, or none. There is one kind of model for
+            that, on features, with an acquisition function of its own; see `spinal.learner.multi`.
     """
 
     classes: tuple[str, ...]
@@ -62,9 +64,10 @@ class ProjectSettings:
     method: str = "spn-cnn"
     acquisition: str | None = None
     seed: int = 0
+    multi: bool = False
 
     def __post_init__(self) -> None:
-        check_names(self.classes)
+        check_names(self.classes, multi=self.multi)
         if not 0 <= self.audit < 1:
             raise SpinalError(f"a share of {self.audit} for the audit: give one from 0 to 0.9")
         if self.batch < 1 or (self.budget is not None and self.budget < 1):
@@ -75,6 +78,13 @@ class ProjectSettings:
             object.__setattr__(self, "encoder", ENCODERS[self.kind])
         if parse_network(self.network)[1] is not None and self.kind == "texts":
             raise SpinalError(f"network {self.network!r} is for images; texts take `dense`")
+        own = (("network", "dense"), ("method", "spn-cnn"), ("acquisition", None))
+        for name, only in own if self.multi else ():
+            if getattr(self, name) != only:
+                raise SpinalError(
+                    f"--{name} {getattr(self, name)}: with several classes for an image (--multi), "
+                    f"there is one model, on features, and one way to choose; leave --{name} out"
+                )
 
     @property
     def first_answers(self) -> int:
@@ -88,6 +98,8 @@ class ProjectSettings:
 
     def describe_model(self) -> str:
         """A description of the model, for the user."""
+        if self.multi:
+            return f"a circuit and a regression for each class, on features by {self.encoder}"
         network = describe_network(self.network, self.encoder)
         if self.method == "spn-cnn":
             return network

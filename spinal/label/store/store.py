@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from spinal.label.store.activity import Activity
 from spinal.label.store.catalogue import Catalogue
 from spinal.label.store.classes import Classes
 from spinal.label.store.database import Database, timestamp
+from spinal.label.store.notes import Notes
 from spinal.label.store.questions import Questions
+from spinal.label.store.sets import Label, from_text, to_text
 from spinal.label.store.twins import Twins
 
 #: Share of the images that are reserved for the audit: more than it asks, for the mean confidence.
@@ -29,14 +32,15 @@ class Answer:
     Attributes:
         token: unique identifier, chosen by the sender; sending an answer twice has no effect.
         image: number of the image.
-        label: the name of a class; None to skip.
+        label: the name of a class, or, where an image can have several, a tuple of all that it has,
+            which may be empty; None to skip.
         reason: the view of the page in which it was given, if it does not reply to a question.
         decides: whether it settles a dispute and overrules earlier answers of others.
     """
 
     token: str
     image: int
-    label: str | None
+    label: Label | None
     reason: str = "unasked"
     decides: bool = False
 
@@ -48,6 +52,8 @@ class Store:
         path: the SQLite file; created if it does not exist.
         audit: share of the answers that are for the audit; 0 for no audit.
         seed: of the choice of the images that are reserved for it.
+        multi: whether an image can have several classes. A label is then a text that stands for a
+            set of them; see `spinal.label.store.sets` and `shown`.
 
     Attributes:
         classes: the classes and their changes.
@@ -55,17 +61,21 @@ class Store:
         questions: the assignment of questions.
         catalogue: search among all images.
         activity: who did what.
+        notes: notes and flags on images.
     """
 
-    def __init__(self, path: Path, *, audit: float = 0.05, seed: int = 0) -> None:
+    def __init__(
+        self, path: Path, *, audit: float = 0.05, seed: int = 0, multi: bool = False
+    ) -> None:
         self._database = Database(path)
-        self.seed = seed
+        self.seed, self.multi = seed, multi
         self._reserve = RESERVE if audit else 0.0
-        self.classes = Classes(self._database, self.settle)
+        self.classes = Classes(self._database, self.settle, multi=multi)
         self.twins = Twins(self._database, self.settle)
         self.questions = Questions(self._database, audit)
-        self.catalogue = Catalogue(self._database)
+        self.catalogue = Catalogue(self._database, multi=multi)
         self.activity = Activity(self._database)
+        self.notes = Notes(self._database)
 
     def check(self) -> None:
         """Read the whole file; DamagedStoreError if it is damaged."""
@@ -180,9 +190,44 @@ class Store:
             return [self._stored(answer, person) for answer in answers]
 
     def _of_now(self, answer: Answer) -> Answer:
-        """The answer for the class that its label stands for, and the image that it is about."""
-        label = answer.label if answer.label is None else self.classes.resolve(answer.label)
+        """The answer with the text that is stored, and the image that it is about."""
+        label = None if answer.label is None else self._text_of(answer.label)
         return replace(answer, label=label, image=self.image(answer.image)["twin"] or answer.image)
+
+    def _text_of(self, label: Label) -> str:
+        """The class that a label stands for now; where there can be several, the text for them."""
+        if isinstance(label, str) and not self.multi:
+            return self.classes.resolve(label)
+        if isinstance(label, str):
+            raise LabelError("an image has several classes here: give a list of them")
+        if not self.multi:
+            raise LabelError("an image has one class here: give its name")
+        return to_text(self.classes.resolve(name) for name in label)
+
+    def shown(self, label: str | None) -> Label | None:
+        """A stored label as people see it: a class, or all of several; None for none."""
+        return from_text(label) if self.multi and label is not None else label
+
+    def unsaid(self) -> dict[int, set[str]]:
+        """For labelled images, the classes that their answers say nothing of, if there are some.
+
+        They were added later, where an image can have several classes.
+        """
+        late = self.classes.late() if self.multi else {}
+        if not late:
+            return {}
+        rows = self._database.all(
+            "SELECT image, max(id) AS last, label FROM standing WHERE label IS NOT NULL "
+            "GROUP BY image"
+        )
+        unsaid = {
+            row["image"]: {
+                name for name, since in late.items()
+                if row["last"] <= since and name not in from_text(row["label"])
+            }
+            for row in rows
+        }  # fmt: skip
+        return {image: names for image, names in unsaid.items() if names}
 
     def _record(self, answer: Answer, person: str) -> None:
         asked = None
@@ -317,20 +362,31 @@ class Store:
     def progress(self) -> dict[str, Any]:
         """Numbers of images, in total, labelled, and by class."""
         counts = self._database.one(
-            "SELECT (SELECT count(*) FROM images WHERE twin IS NULL) AS images, "
-            "(SELECT count(*) FROM images WHERE twin IS NOT NULL) AS copies, "
+            "SELECT (SELECT count(*) FROM images WHERE twin IS NOT NULL) AS copies, "
             "(SELECT count(*) FROM images WHERE problem IS NOT NULL) AS problems, "
-            "(SELECT count(*) FROM images WHERE label IS NOT NULL AND twin IS NULL) AS labelled, "
-            "(SELECT count(*) FROM images "
-            "WHERE label IS NOT NULL AND twin IS NULL AND reserved) AS audited, "
             "(SELECT count(*) FROM images WHERE disputed) AS disputed"
         )
         assert counts is not None
-        by_class = self._database.all(
-            "SELECT label, count(*) AS n FROM images WHERE label IS NOT NULL AND twin IS NULL "
-            "GROUP BY label"
-        )
-        return {**dict(counts), "classes": {row["label"]: row["n"] for row in by_class}}
+        # All labels, which an index holds, less those of copies, which are few.
+        by_class: Counter[str] = Counter()
+        labelled = audited = 0
+        for row in self._database.all(
+            "SELECT label, reserved, count(*) AS n FROM images WHERE label IS NOT NULL "
+            "GROUP BY label, reserved UNION ALL "
+            "SELECT label, reserved, -count(*) FROM images INDEXED BY images_by_twin "
+            "WHERE twin IS NOT NULL AND label IS NOT NULL GROUP BY label, reserved"
+        ):
+            for name in json.loads(row["label"]) if self.multi else (row["label"],):
+                by_class[name] += row["n"]
+            labelled += row["n"]
+            audited += row["n"] if row["reserved"] else 0
+        return {
+            **dict(counts),
+            "images": self.catalogue.n_images() - counts["copies"],
+            "labelled": labelled,
+            "audited": audited,
+            "classes": {label: n for label, n in sorted(by_class.items()) if n},
+        }
 
     def people(self) -> dict[str, int]:
         """Number of answers of each person that were not undone."""

@@ -11,7 +11,7 @@ from spinal.label.store.database import Database
 class Twins:
     """Groups of images with the same content.
 
-    The first of a group that can be shown stands for all: only it is asked, learnt from and
+    The first of a group that can be shown stands for all: only it is asked, learned from and
     counted, so that no image is both in the audit and in the rest. All answers about the group are
     answers about it. The others, with its number in the column ``twin``, have its label.
 

@@ -160,9 +160,10 @@ def test_a_file_of_the_version_before_gets_the_tables(tmp_path: Path) -> None:
     store.add_images(["a.png"])
     store.close()
     with sqlite3.connect(path) as db:
-        for table in ("moved_answers", "class_changes", "classes"):
+        for table in ("moved_answers", "class_changes", "classes", "notes"):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX images_by_twin")
+        db.execute("DROP INDEX images_open")
         db.execute("ALTER TABLE images DROP COLUMN twin")
         db.execute("PRAGMA user_version = 2")
     store = Store(path)

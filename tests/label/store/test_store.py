@@ -134,6 +134,12 @@ def test_without_a_queue_the_audit_comes_first_and_then_chance(store: Store) -> 
     assert store.questions.ask("c", "eve", 1) == []
 
 
+def test_leases_by_a_clock_that_is_a_little_ahead_stay(store: Store) -> None:
+    first = store.questions.ask("tab", "ada", 1, now=1000.5)
+    second = store.questions.ask("other", "bob", 1, now=1000.0)  # of a process that read it earlier
+    assert first[0].image != second[0].image
+
+
 def test_leases_of_a_clock_that_was_set_back_are_void(store: Store) -> None:
     tomorrow = store.questions.ask("a", "ada", 3, now=86_400.0)
     assert [q.image for q in store.questions.ask("b", "bob", 3, now=0.0)] == [
