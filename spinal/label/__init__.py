@@ -7,5 +7,5 @@ The rooms, in the order of their imports; each imports only from those above it:
 | ``learning``  a process that computes features, fits models and decides what to ask
 | ``exports``   labels, predictions and the trained classifier, for use elsewhere
 | ``web``       the page, its HTTP interface and who may use it
-| ``studio``    Label Studio in the place of the page
+| ``studio``    Label Studio instead of the page
 """

@@ -91,6 +91,18 @@ def test_axe_finds_nothing_serious(
             page.keyboard.press("Escape")
     page.click("#help-open")
     findings += serious(page, f"help {width} {scheme}")
+    page.keyboard.press("Escape")
+    page.click("#tabs button[data-view=label]")
+    page.click("#note-open")
+    page.fill("#note", "out of focus")
+    findings += serious(page, f"note {width} {scheme}")
+    page.keyboard.press("Enter")
+    page.click("#flag")
+    page.wait_for_selector("#flag[aria-pressed=true]")
+    findings += serious(page, f"noted {width} {scheme}")
+    page.click("#classes-open")
+    page.wait_for_selector("#classes[open] .class-list")
+    findings += serious(page, f"classes {width} {scheme}")
     assert findings == []
 
 

@@ -24,6 +24,7 @@ from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Connection, Person
 from tests.label.conftest import CLASSES
 from tests.label.files import make_images
+from tests.label.sets import make_colours
 
 
 @pytest.fixture
@@ -61,6 +62,36 @@ def test_a_simulated_person_labels_through_the_page(
     }
     assert project.store.people() == {"simulated": 29}
     project.close()
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_several_classes_from_known_labels_and_a_simulated_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = make_colours(tmp_path / "images", 20)
+    known, table = tmp_path / "known.csv", tmp_path / "labels.csv"
+    rows = [f"{name},{';'.join(said)}\n" for name, said in truth.items() if said][:3]
+    known.write_text("path,label\n" + "".join(rows))
+    marks = [f"{n},{','.join(str(int(c in said)) for c in CLASSES)}\n" for n, said in truth.items()]
+    table.write_text(f"path,{','.join(CLASSES)}\n" + "".join(marks))
+    options: dict[str, Any] = {"features": "pixels", "port": 0, "simulate": table, "pace": 0.0}
+    label(tmp_path / "images", ",".join(CLASSES), multi=True, labels=known, budget=15, **options)
+    shown = capsys.readouterr().err
+    assert "3 labels" in shown
+    assert "12 answers" in shown
+    label(tmp_path / "images", budget=20, **options)  # the project knows
+    project = open_project(tmp_path / "images")
+    stored = {row["path"]: project.store.shown(row["label"]) for row in project.store.labelled()}
+    project.close()
+    assert {path: set(said or ()) for path, said in stored.items()} == {
+        path: set(said) for path, said in truth.items()
+    }
+    refused = CliRunner().invoke(app, ["label", str(tmp_path / "images"), "--no-multi"])
+    assert isinstance(refused.exception, SpinalError)
+    assert "cannot be changed" in str(refused.exception)
+    wrong = Person({"a": ("red",)}, CLASSES, mistakes=1.0).answer("a")
+    assert isinstance(wrong, tuple)
+    assert len({"red"} ^ set(wrong)) == 1
 
 
 def test_the_simulated_person_is_wrong_at_the_given_rate_and_consistent() -> None:
@@ -182,3 +213,10 @@ def test_classes_are_changed_by_a_command(project: Project) -> None:
     with pytest.raises(SpinalError, match="give two names"):
         CliRunner().invoke(app, ["classes", str(project.folder), "--rename", "red"],
                            catch_exceptions=False)  # fmt: skip
+
+
+def test_encoders_that_are_not_checked_exist() -> None:
+    from spinal.commands.label import _KNOWN_ENCODERS
+    from spinal.encoders import is_encoder
+
+    assert [name for name in _KNOWN_ENCODERS if not is_encoder(name)] == ["tfidf-svd"]  # of texts

@@ -14,13 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spinal.classifiers.multi import MultiBlend
 from spinal.encoders import ImageEncoder, build_trunk, load_encoder
 from spinal.encoders.images import require_images
 from spinal.encoders.table import is_own_code
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import read_tensors, replacing, write_tensors
 from spinal.label.exports import standalone
-from spinal.label.exports.modules import FeatureClassifier, dense_module, predict_by_posterior
+from spinal.label.exports.modules import (
+    FeatureClassifier,
+    dense_module,
+    multi_module,
+    predict_by_posterior,
+)
 from spinal.label.exports.onnx_file import check_equal, write_onnx
 from spinal.networks import Network
 from spinal.posteriors import SPN
@@ -84,6 +90,13 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
         check_equal(said, predict_by_posterior(network, posterior, images), "the model")
         return classifier
 
+    @classmethod
+    def from_multi(
+        cls, model: MultiBlend, classes: Sequence[str], encoder: ImageEncoder
+    ) -> ImageClassifier:
+        """The classifier where an image can have several classes; see `multi_module`."""
+        return cls(encoder, multi_module(model, classes, encoder, _described(encoder)))
+
     @property
     def has_own_trunk(self) -> bool:
         """Whether the encoder was trained, too."""
@@ -112,7 +125,7 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
         path = Path(path)
         header, tensors = read_tensors(path, standalone.FORMAT)
         try:
-            module = standalone.Classifier(tensors, header["classes"], header["backbone"])
+            module = standalone.build(tensors, header["classes"], header["backbone"])
             name = str(header["backbone"]["name"])
             fingerprint = header["backbone"]["fingerprint"]
         except (KeyError, TypeError, ValueError) as error:

@@ -14,6 +14,8 @@ from spinal.label.store.pictures import locate
 def write(labels: Labels, path: Path) -> list[Path]:
     """COCO's JSON: a category for each class, and a box around the whole image for each label.
 
+    An image that has several classes has several boxes; one that has none of them, no box.
+
     Predictions go to a second file, as COCO keeps results: with scores.
     """
     category = {name: i for i, name in enumerate(labels.classes, 1)}
@@ -22,21 +24,29 @@ def write(labels: Labels, path: Path) -> list[Path]:
     results: list[dict[str, Any]] = []
     for row in labels.given.itertuples():
         box = _coco_image(images, labels.folder, str(row.path))
-        annotations.append(
-            {
-                "id": len(annotations) + 1,
-                **box,
-                "category_id": category[str(row.label)],
-                "area": box["bbox"][2] * box["bbox"][3],
-                "iscrowd": 0,
-            }
-        )
+        images[-1] |= {"flagged": True} if row.flagged else {}
+        images[-1] |= {"note": row.note} if row.note else {}
+        for name in labels.names(str(row.label)):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    **box,
+                    "category_id": category[name],
+                    "area": box["bbox"][2] * box["bbox"][3],
+                    "iscrowd": 0,
+                }
+            )
     written = [path]
     if labels.predicted is not None:
-        for row in labels.predicted.itertuples():
-            box = _coco_image(images, labels.folder, str(row.path))
-            score = round(float(row.confidence), 6)
-            results.append({**box, "category_id": category[str(row.predicted)], "score": score})
+        for row in labels.predicted.to_dict("records"):
+            box = _coco_image(images, labels.folder, row["path"])
+            scores = {row["predicted"]: row["confidence"]} if not labels.multi else {
+                name: row[f"p({name})"] for name in labels.classes
+            }  # fmt: skip
+            results += [
+                {**box, "category_id": category[name], "score": round(float(score), 6)}
+                for name, score in scores.items()
+            ]
         written.append(path.with_name(f"{path.stem}-predictions.json"))
         write_json(written[-1], results)
     categories = [{"id": i, "name": name} for name, i in category.items()]

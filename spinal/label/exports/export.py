@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,7 +17,9 @@ from spinal.label.exports.labels import Labels
 from spinal.label.exports.predictions import Progress, predict_rest
 from spinal.label.exports.table import FORMATS
 from spinal.label.exports.text_predictions import predict_other_texts, with_texts
+from spinal.label.store.notes import is_flagged, joined
 from spinal.label.store.project import Project
+from spinal.label.store.sets import Label, join
 
 
 def export(
@@ -45,6 +48,11 @@ def export(
         known = ["labels.csv", *(other for other in FORMATS if other != "csv"), "model"]
         raise SpinalError(f"no format {to!r}: {suggestion(to, known)}")
     texts = project.texts
+    if project.settings.multi and not FORMATS[name].for_sets:
+        raise SpinalError(
+            f"{to} has a place for each image in one class, and here an image can have several: "
+            "export to labels.csv, jsonl, coco or label-studio"
+        )
     if texts is not None and not FORMATS[name].for_texts:
         raise SpinalError(f"{to} is for images: texts go to labels.csv, jsonl or label-studio")
     target = out or Path(to if suffix == name else FORMATS[name].default)
@@ -52,7 +60,7 @@ def export(
     if predictions:
         predict = predict_rest if texts is None else predict_other_texts
         labels = replace(labels, predicted=predict(project, on_progress))
-    elif not len(labels.given):
+    elif not len(labels.given) and name != "notes":
         raise SpinalError(f"{project.home}: no labels yet (spinal label {project.folder})")
     if texts is not None:
         texts.refresh()
@@ -87,19 +95,50 @@ def labels_of(project: Project) -> Labels:
         for row in project.store.answers()
         if row["undone"] is None
     }
-    rows = []
-    for image in project.store.labelled():
+    store, classes = project.store, project.settings.classes
+    notes, unsaid, rows = store.notes.all(), store.unsaid(), []
+    for image in store.labelled():
+        noted = notes.get(image["id"], [])
         answer = last[image["twin"] or image["id"], image["label"]]
+        label = store.shown(image["label"])
+        marks: dict[str, Any] = {}
+        if isinstance(label, tuple):
+            silent = unsaid.get(image["twin"] or image["id"], ())
+            marks = {f"y({c})": pd.NA if c in silent else int(c in label) for c in classes}
         rows.append(
             {
                 "path": image["path"],
-                "label": image["label"],
+                "label": _in_table(label),
                 "person": answer["person"],
                 "at": answer["at"],
                 "round": answer["round"],
                 "reason": answer["reason"],
                 "audit": bool(image["reserved"]),
+                "flagged": is_flagged(noted),
+                "note": joined(noted),
+                **marks,
             }
         )
-    columns = ["path", "label", "person", "at", "round", "reason", "audit"]
-    return Labels(project.folder, project.settings.classes, pd.DataFrame(rows, columns=columns))
+    said = [
+        {
+            "path": row["path"], "label": _in_table(store.shown(row["label"])),
+            "flagged": bool(row["flagged"]), "note": row["note"] or None, "person": row["person"],
+            "at": row["at"],
+        }
+        for several in notes.values() for row in several
+    ]  # fmt: skip
+    marked = [f"y({c})" for c in classes] if store.multi else []
+    columns = ["path", "label", "person", "at", "round", "reason", "audit", "flagged", "note"]
+    table = pd.DataFrame(rows, columns=[*columns, *marked])
+    return Labels(
+        project.folder,
+        classes,
+        table.astype(dict.fromkeys(marked, "Int64")),
+        notes=pd.DataFrame(said, columns=["path", "label", "flagged", "note", "person", "at"]),
+        multi=store.multi,
+    )
+
+
+def _in_table(label: Label | None) -> str | None:
+    """A label as the cell of a table."""
+    return join(label) if isinstance(label, tuple) else label

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from spinal.classifiers.multi import MultiBlend
 from spinal.encoders import build_fine_tuned, load_encoder
 from spinal.encoders.images import require_images
 from spinal.errors import FileFormatError, SpinalError
@@ -15,10 +16,12 @@ from spinal.label.learning.learnt import learnt_classes
 from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project
 from spinal.learner import storage
+from spinal.learner.multi import is_fitted_multi, load_multi_model
 from spinal.networks import NetworkError
 from spinal.posteriors import SPN
 
 _Classifier = TypeVar("_Classifier")
+E = TypeVar("E")
 
 
 def load_classifier(project: Project) -> ImageClassifier:
@@ -27,6 +30,9 @@ def load_classifier(project: Project) -> ImageClassifier:
     Raises:
         SpinalError: if there is none yet.
     """
+    if project.settings.multi:
+        encoder = require_images(load_encoder(project.settings.encoder))
+        return _load_multi(project, ImageClassifier.from_multi, encoder)
     return _load(project, _to_classifier)
 
 
@@ -36,6 +42,8 @@ def load_text_classifier(project: Project) -> TextClassifier:
     Raises:
         SpinalError: if there is none yet.
     """
+    if project.settings.multi:
+        return _load_multi(project, TextClassifier.from_multi, project_encoder(project))
 
     def join(project: Project, posterior: SPN, classes: Sequence[str]) -> TextClassifier:
         network = storage.load_network(project.model_folder)
@@ -53,11 +61,7 @@ def _load(
         SpinalError: if there is none yet.
     """
     if not storage.is_fitted(project.model_folder):
-        raise SpinalError(
-            f"{project.home}: holds no model yet: one is made once "
-            f"{project.settings.first_answers} {project.settings.kind} are labelled "
-            f"(spinal label {project.folder})"
-        )
+        raise _no_model(project)
     posterior = storage.load_posterior(project.model_folder)
     if not isinstance(posterior, SPN):
         raise SpinalError(
@@ -72,8 +76,26 @@ def _load(
     except (FileFormatError, NetworkError) as error:
         raise SpinalError(
             f"{project.home}: its model is not {project.settings.describe_model()} ({error}); "
-            f"spinal label {project.folder} makes it anew"
+            f"spinal label {project.folder} makes it again"
         ) from error
+
+
+def _load_multi(
+    project: Project, join: Callable[[MultiBlend, Sequence[str], E], _Classifier], encoder: E
+) -> _Classifier:
+    """The newest classifier of a project where an image can have several classes."""
+    if not is_fitted_multi(project.model_folder):
+        raise _no_model(project)
+    model, classes = load_multi_model(project.model_folder)
+    return join(model, classes, encoder)
+
+
+def _no_model(project: Project) -> SpinalError:
+    return SpinalError(
+        f"{project.home}: holds no model yet: one is made once "
+        f"{project.settings.first_answers} {project.settings.kind} are labelled "
+        f"(spinal label {project.folder})"
+    )
 
 
 def _to_classifier(project: Project, posterior: SPN, classes: Sequence[str]) -> ImageClassifier:

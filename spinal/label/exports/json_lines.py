@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 from spinal.files import write_text
@@ -11,8 +12,14 @@ from spinal.label.exports.labels import Labels
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """An object for each label, then for each image that has only a prediction; no empty values."""
+    """An object for each label, then for each image that has only a prediction; no empty values.
+
+    Several classes of an image are a list.
+    """
     records = joined(labels).astype(object).to_dict("records")
+    for record, column in product(records, ("label", "predicted") if labels.multi else ()):
+        if isinstance(record.get(column), str):
+            record[column] = labels.names(record[column])
     lines = [
         json.dumps({key: _plain(value) for key, value in record.items() if not _is_missing(value)},
                    ensure_ascii=False)
@@ -23,7 +30,7 @@ def write(labels: Labels, path: Path) -> list[Path]:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value != value or str(value) == "<NA>"  # NaN differs from itself
+    return value in (None, "") or value != value or str(value) == "<NA>"  # NaN differs from itself
 
 
 def _plain(value: object) -> object:

@@ -23,10 +23,13 @@ def write(labels: Labels, path: Path) -> list[Path]:
     their folder. Texts are in the tasks themselves.
     """
     shown = TEXT if TEXT in labels.keys else SHOWN
+    outcomes = 2 ** len(labels.classes) if labels.multi else len(labels.classes)
     tasks = [
         {
-            "data": _task_data(row, labels.keys),
-            "annotations": [{"result": choice(row["label"], shown=shown), "lead_time": 0}],
+            "data": _task_data(row, labels.keys) | _marks(row),
+            "annotations": [
+                {"result": choice(labels.names(row["label"]), shown=shown), "lead_time": 0}
+            ],
         }
         for row in labels.given.to_dict("records")
     ]
@@ -36,12 +39,13 @@ def write(labels: Labels, path: Path) -> list[Path]:
             data |= {"uncertainty": row["uncertainty"], "confidence": row["confidence"]}
             prediction = {
                 "model_version": "spinal",
-                "result": choice(row["predicted"], shown=shown),
-                "score": certainty(row["uncertainty"], len(labels.classes)),
+                "result": choice(labels.names(row["predicted"]), shown=shown),
+                "score": certainty(row["uncertainty"], outcomes),
             }
             tasks.append({"data": data, "predictions": [prediction]})
     configuration = path.with_suffix(".xml")
-    write_text(configuration, labelling_configuration(labels.classes, shown))
+    text = labelling_configuration(labels.classes, shown, multi=labels.multi)
+    write_text(configuration, text)
     write_json(path, tasks)
     return [path, configuration]
 
@@ -52,9 +56,18 @@ def _task_data(row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     return {SHOWN: f"/data/local-files/?d={quote(row['path'])}", "path": row["path"]}
 
 
-def choice(label: str, control: str = CONTROL, shown: str = SHOWN) -> list[dict[str, Any]]:
-    """A class as the ``result`` of an annotation or a prediction in Label Studio."""
-    value = {"choices": [label]}
+def _marks(row: dict[str, Any]) -> dict[str, Any]:
+    """Flag and note, where there are any."""
+    return {name: row[name] for name in ("flagged", "note") if row[name]}
+
+
+def choice(
+    label: str | Sequence[str], control: str = CONTROL, shown: str = SHOWN
+) -> list[dict[str, Any]]:
+    """A class, or several, as the ``result`` of an annotation or a prediction in Label Studio."""
+    if not label:
+        return []  # none of them
+    value = {"choices": [label] if isinstance(label, str) else list(label)}
     return [{"from_name": control, "to_name": shown, "type": "choices", "value": value}]
 
 
@@ -63,11 +76,14 @@ def certainty(uncertainty: float, n_classes: int) -> float:
     return min(max(1 - uncertainty / math.log(n_classes), 0.0), 1.0)
 
 
-def labelling_configuration(classes: Sequence[str], shown: str = SHOWN) -> str:
-    """Label Studio's configuration: an image or a text, and a choice of one class."""
+def labelling_configuration(
+    classes: Sequence[str], shown: str = SHOWN, *, multi: bool = False
+) -> str:
+    """Label Studio's configuration: an image or a text, and a choice of one class or more."""
+    several = "multiple" if multi else "single"
     choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in classes)
     return (
         f'<View>\n  <{shown.title()} name="{shown}" value="${shown}"/>\n'
-        f'  <Choices name="{CONTROL}" toName="{shown}" choice="single">\n{choices}'
+        f'  <Choices name="{CONTROL}" toName="{shown}" choice="{several}">\n{choices}'
         "  </Choices>\n</View>\n"
     )

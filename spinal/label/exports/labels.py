@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinal.files import write_text
+from spinal.label.store.sets import split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,11 +22,16 @@ class Labels:
         folder: where the images are; of texts, the folder or the table.
         classes: names of the classes.
         given: by people, a row for each image: ``path`` (in the folder), ``label``, ``person``,
-            ``at``, ``round``, ``reason``, ``audit``.
+            ``at``, ``round``, ``reason``, ``audit``, ``flagged``, ``note``.
         predicted: by the model, for other images: ``path``, ``predicted``, ``confidence``,
             ``uncertainty``, ``log_density``, and a probability for each class.
-        keys: the columns that stand in the place of ``path`` in both: of texts, ``text`` and before
+        multi: whether an image can have several classes. Then ``label`` and ``predicted`` name all
+            of them, see `names`, and ``given`` has a column ``y(CLASS)`` for each: 1, 0, or empty
+            where the answer does not say.
+        keys: the columns that replace ``path`` in both: of texts, ``text`` and before
             it ``row`` (from 1, in a table) or ``path``.
+        notes: a row for each image and person who flagged it or noted something: ``path``,
+            ``label`` (what all agree on), ``flagged``, ``note``, ``person``, ``at``.
     """
 
     folder: Path
@@ -33,6 +39,12 @@ class Labels:
     given: pd.DataFrame
     predicted: pd.DataFrame | None = None
     keys: tuple[str, ...] = ("path",)
+    notes: pd.DataFrame | None = None
+    multi: bool = False
+
+    def names(self, label: str) -> list[str]:
+        """The classes that a label or prediction names: one, or all of several."""
+        return list(split(label)) if self.multi else [label]
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from spinal.classifiers.multi import MultiBlend
 from spinal.data import Points, as_points, iter_batches
 from spinal.encoders import Encoder
 from spinal.label.exports import standalone
@@ -17,6 +18,7 @@ from spinal.networks import Network, compute_features
 from spinal.posteriors import SPN, View
 
 E = TypeVar("E", bound=Encoder)
+Module = standalone.Classifier | standalone.MultiClassifier
 
 
 class FeatureClassifier(Generic[E]):
@@ -27,7 +29,7 @@ class FeatureClassifier(Generic[E]):
         module: what takes them further.
     """
 
-    def __init__(self, encoder: E, module: standalone.Classifier) -> None:
+    def __init__(self, encoder: E, module: Module) -> None:
         self.encoder, self.module = encoder, module
 
     @property
@@ -80,8 +82,31 @@ def dense_module(
     return module
 
 
+def multi_module(
+    model: MultiBlend, classes: Sequence[str], encoder: Encoder, described: Mapping[str, object]
+) -> standalone.MultiClassifier:
+    """The module of a model of independent classes; see `dense_module`.
+
+    Raises:
+        ExportError: if the encoder gives another number of features, or the module would not say
+            the same.
+    """
+    width = len(model.axes)
+    if (width, len(model.blends)) != (encoder.width, len(classes)):
+        raise ExportError(
+            f"a model of {len(model.blends)} classes on {width} features, but "
+            f"{encoder.name} has {encoder.width}, and there are {len(classes)} classes"
+        )
+    module = standalone.MultiClassifier(model.to_plain_arrays(), classes, described)
+    features = torch.randn(64, width, generator=torch.Generator().manual_seed(0))
+    said = predict_by_module(module, features.numpy())
+    expected = model.probs(features).numpy(), model.log_density(features).numpy()
+    check_equal(said, expected, "the model")
+    return module
+
+
 def predict_by_module(
-    module: standalone.Classifier, features: Points | NDArray
+    module: Module, features: Points | NDArray
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Class probabilities ``[N, C]`` and log-densities ``[N]`` for features ``[N, D]``."""
     points = as_points(features)

@@ -16,8 +16,10 @@ from spinal.encoders import FeatureCache
 from spinal.errors import DataError
 from spinal.label.exports.fitted import load_classifier
 from spinal.label.learning.guarded import guard
+from spinal.label.learning.sets import confidence, predicted
 from spinal.label.store.finding import find_images
 from spinal.label.store.project import Project
+from spinal.label.store.sets import join
 
 Progress = Callable[[int, int], None]
 
@@ -32,6 +34,7 @@ class Predictions:
         probabilities: ``[N, C]``.
         log_density: how usual each image is, ``[N]``.
         skipped: images that could not be read.
+        multi: whether an image can have several classes: see `spinal.label.learning.sets`.
     """
 
     paths: list[Path]
@@ -39,20 +42,34 @@ class Predictions:
     probabilities: NDArray[np.float32]
     log_density: NDArray[np.float32]
     skipped: list[Skipped]
+    multi: bool = False
 
     def table(self, names: Sequence[str]) -> pd.DataFrame:
         """A row for each image, under the given names: class, confidence, entropy and the rest."""
         p = self.probabilities
-        uncertainty = -(p * np.log(np.maximum(p, 1e-30))).sum(1)  # entropy, in nats
+        predictions, sure, uncertainty = (
+            [self.classes[i] for i in p.argmax(1)],
+            p.max(1),
+            entropy(p),
+        )
+        if self.multi:
+            sets = predicted(p)
+            predictions = [join(np.array(self.classes, object)[row]) for row in sets]
+            sure, uncertainty = confidence(p), entropy(p) + entropy(1 - p)
         columns = {
             "path": list(names),
-            "predicted": [self.classes[i] for i in p.argmax(1)],
-            "confidence": p.max(1),
+            "predicted": predictions,
+            "confidence": sure,
             "uncertainty": uncertainty,
             "log_density": self.log_density,
         }
         columns |= {f"p({name})": p[:, i] for i, name in enumerate(self.classes)}
         return pd.DataFrame(columns)
+
+
+def entropy(p: NDArray[np.float32]) -> NDArray[np.float32]:
+    """In nats, ``[N]`` from probabilities ``[N, C]``."""
+    return -(p * np.log(np.maximum(p, 1e-30))).sum(1)
 
 
 def predict(
@@ -74,7 +91,8 @@ def predict(
         finally:
             cache.close()
     read = [path for path, known in zip(paths, there, strict=True) if known]
-    return Predictions(read, classifier.classes, probabilities, log_density, skipped)
+    multi = project.settings.multi
+    return Predictions(read, classifier.classes, probabilities, log_density, skipped, multi)
 
 
 def predict_rest(project: Project, on_progress: Progress | None = None) -> pd.DataFrame:

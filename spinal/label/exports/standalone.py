@@ -10,10 +10,14 @@
 A sum-product network says how probable each class is, and how usual a point is at all. It works on
 the features ``x [N, D]``, or on what a dense layer makes of them. Beside it there may be logistic
 regression, trees, or the network's own softmax: then probabilities are their mixture.
+
+Where a point can have several classes, there is a classifier for each class, and probabilities need
+not sum to 1: the classes of point i are those whose probability is above one half.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -217,16 +221,78 @@ class Classifier(nn.Module):
         return probs, log_density
 
 
+class MultiClassifier(nn.Module):
+    """Features ``[N, D]`` to the probability of each class ``[N, C]`` and log-density ``[N]``.
+
+    The density is the geometric mean of those of the classes.
+
+    Args:
+        tensors: ``axes [D, R]``, the directions of the features that are used, and, for class i,
+            those of a `Classifier` of the classes absent and present, by names such as
+            ``i/circuit/log_prior``.
+        classes: the names of the C classes.
+        backbone: see `Classifier`.
+    """
+
+    axes: Tensor
+
+    def __init__(
+        self, tensors: Mapping[str, Tensor], classes: Sequence[str], backbone: Mapping[str, object]
+    ) -> None:
+        super().__init__()
+        self.register_buffer("axes", tensors["axes"].double())
+        own: list[dict[str, Tensor]] = [{} for _ in classes]
+        for path, tensor in tensors.items():
+            number, _, name = path.partition("/")
+            if name:
+                own[int(number)][name] = tensor
+        self.members = nn.ModuleList([Classifier(t, ("absent", "present"), {}) for t in own])
+        self.classes, self.backbone = tuple(classes), dict(backbone)
+        self.eval()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What it was made from."""
+        own = {
+            f"{i}/{name}": tensor
+            for i, member in enumerate(self.members)
+            for name, tensor in member.tensors().items()  # type: ignore[operator]
+        }
+        return {"axes": self.axes, **own}
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        z = (features.double() @ self.axes).to(features.dtype)
+        said = [member(z) for member in self.members]
+        probs = torch.stack([probs[:, 1] for probs, _ in said], 1)
+        return probs, torch.stack([density for _, density in said]).mean(0)
+
+
+def build(
+    tensors: Mapping[str, Tensor], classes: Sequence[str], backbone: Mapping[str, object]
+) -> Classifier | MultiClassifier:
+    """The classifier that consists of these tensors."""
+    kind = MultiClassifier if "axes" in tensors else Classifier
+    return kind(tensors, classes, backbone)
+
+
 def _attribute(name: str) -> str:
     return name.replace(".", "_")  # torch allows no dots
 
 
-def load(path: str | Path) -> Classifier:
+def check(path: str | Path, metadata: Mapping[str, str]) -> None:
+    """Compare a file with the checksum in its head, which is that with zeros in its place."""
+    said = metadata.get("sha256", "")
+    content = Path(path).read_bytes().replace(said.encode(), b"0" * 64, 1)
+    if said and hashlib.sha256(content).hexdigest() != said:
+        raise ValueError(f"{path}: damaged (its checksum is not the one in its head)")
+
+
+def load(path: str | Path) -> Classifier | MultiClassifier:
     """Read a classifier; nothing is unpickled."""
     with safe_open(str(path), framework="pt") as file:
         metadata = file.metadata() or {}
         if metadata.get("format") != FORMAT:
             raise ValueError(f"{path}: not a classifier (format {metadata.get('format')!r})")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    check(path, metadata)
     header = json.loads(metadata["header"])
-    return Classifier(tensors, header["classes"], header["backbone"])
+    return build(tensors, header["classes"], header["backbone"])

@@ -10,12 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spinal.encoders import Encoder, encode, words
-from spinal.encoders.tfidf import TfidfEncoder
-from spinal.files import replacing, write_tensors, write_text
+from spinal.classifiers.multi import MultiBlend
+from spinal.encoders import Encoder, encode, load_encoder, words
+from spinal.encoders.table import is_own_code
+from spinal.encoders.tfidf import NAME, TfidfEncoder
+from spinal.errors import FileFormatError, SpinalError
+from spinal.files import read_tensors, replacing, write_tensors, write_text
 from spinal.label.exports import standalone
 from spinal.label.exports.classifier import FILE
-from spinal.label.exports.modules import FeatureClassifier, dense_module
+from spinal.label.exports.modules import FeatureClassifier, dense_module, multi_module
 from spinal.label.exports.onnx_file import write_onnx
 from spinal.networks import Network
 from spinal.posteriors import SPN
@@ -34,6 +37,14 @@ class TextClassifier(FeatureClassifier[Encoder]):
         """The classifier of a network on the features of an encoder; see `dense_module`."""
         described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
         return cls(encoder, dense_module(network, posterior, classes, encoder, described))
+
+    @classmethod
+    def from_multi(
+        cls, model: MultiBlend, classes: Sequence[str], encoder: Encoder
+    ) -> TextClassifier:
+        """The classifier where a text can have several classes; see `multi_module`."""
+        described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
+        return cls(encoder, multi_module(model, classes, encoder, described))
 
     def predict_texts(
         self, texts: Sequence[str]
@@ -69,6 +80,30 @@ class TextClassifier(FeatureClassifier[Encoder]):
         written.append(folder / "classifier.onnx")
         self.to_onnx(written[-1])
         return written
+
+    @classmethod
+    def load(cls, path: Path) -> TextClassifier:
+        """Read what `save` wrote; ``path`` is that of `FILE`. Nothing is unpickled.
+
+        Raises:
+            FileFormatError: if it is damaged.
+            SpinalError: if the encoder is not that of the classifier.
+        """
+        header, tensors = read_tensors(path, standalone.FORMAT)
+        try:
+            module = standalone.build(tensors, header["classes"], header["backbone"])
+            name, fingerprint = (str(header["backbone"][key]) for key in ("name", "fingerprint"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(f"{path}: damaged ({error!r})") from error
+        if name == NAME:
+            encoder: Encoder = TfidfEncoder.load(path.with_name(WORDS))
+        elif is_own_code(name):
+            raise SpinalError(f"{path} is for features by {name}, which is your own code")
+        else:
+            encoder = load_encoder(name)
+        if encoder.fingerprint != fingerprint:
+            raise SpinalError(f"{path}: was trained on features by another {name}")
+        return cls(encoder, module)
 
     def to_onnx(self, path: Path) -> None:
         """Write an ONNX file, and check that onnxruntime computes the same with it.

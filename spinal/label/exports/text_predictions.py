@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -56,7 +57,7 @@ def predict_texts(
     for start in range(0, len(texts), _CHUNK):
         chunk = texts.iloc[start : start + _CHUNK]
         said = classifier.predict_texts(chunk["text"].tolist())
-        predictions = Predictions([], classifier.classes, *said, [])
+        predictions = Predictions([], classifier.classes, *said, [], project.settings.multi)
         parts.append(predictions.table(chunk["path"].tolist()))
         if on_progress is not None:
             on_progress(start + len(chunk), len(texts))
@@ -81,7 +82,7 @@ def predict_other_texts(project: Project, on_progress: Progress | None = None) -
         said = classifier.predict(points)
     finally:
         cache.close()
-    return Predictions([], classifier.classes, *said, []).table(names)
+    return Predictions([], classifier.classes, *said, [], project.settings.multi).table(names)
 
 
 def with_texts(labels: Labels, texts: Texts) -> Labels:
@@ -90,9 +91,9 @@ def with_texts(labels: Labels, texts: Texts) -> Labels:
     predicted = None
     if labels.predicted is not None:
         predicted = _spread(labels.predicted, texts, keys)
-    return Labels(
-        labels.folder, labels.classes, _spread(labels.given, texts, keys), predicted, keys
-    )
+    notes = None if labels.notes is None else _spread(labels.notes, texts, keys)
+    given = _spread(labels.given, texts, keys)
+    return replace(labels, given=given, predicted=predicted, keys=keys, notes=notes)
 
 
 def _spread(table: pd.DataFrame, texts: Texts, keys: Sequence[str]) -> pd.DataFrame:
@@ -104,7 +105,9 @@ def _spread(table: pd.DataFrame, texts: Texts, keys: Sequence[str]) -> pd.DataFr
             for place in texts.places(name)  # none, if the text is no longer there
         ]
     columns = [*keys, *table.columns.drop("path")]
-    result = pd.DataFrame(rows, columns=columns)
+    result = pd.DataFrame(rows, columns=columns).astype(
+        {name: "Int64" for name in columns if name.startswith("y(")}
+    )
     if keys[0] == "row":
         result = result.astype({"row": int}).sort_values("row", ignore_index=True)
     return result

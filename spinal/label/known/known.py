@@ -11,10 +11,12 @@ from pathlib import Path
 
 from spinal.errors import DataError
 from spinal.label.known.label_studio import read_label_studio
+from spinal.label.known.sets import read_sets
 from spinal.label.known.table import read_table, read_text_table
 from spinal.label.store.contents import File, find_copies
 from spinal.label.store.finding import find_images
 from spinal.label.store.project import Project, find_home, open_project
+from spinal.label.store.sets import Label
 from spinal.label.store.store import Answer
 
 
@@ -24,18 +26,23 @@ class KnownLabels:
 
     Attributes:
         source: where they are from.
-        labels: the class of each image, by its path in the folder.
+        labels: the class of each image, by its path in the folder; where an image can have
+            several, all of them.
         missing: what the source has a label for and the folder does not hold.
     """
 
     source: Path
-    labels: dict[str, str]
+    labels: dict[str, Label]
     missing: tuple[str, ...]
 
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes, sorted."""
-        return tuple(sorted(set(self.labels.values())))
+        names = {
+            name for label in self.labels.values()
+            for name in ((label,) if isinstance(label, str) else label)
+        }  # fmt: skip
+        return tuple(sorted(names))
 
     def __str__(self) -> str:
         text = f"{len(self.labels)} labels from {self.source}"
@@ -45,7 +52,9 @@ class KnownLabels:
         return text
 
 
-def read_known(source: str | Path, folder: Path, text_column: str | None = None) -> KnownLabels:
+def read_known(
+    source: str | Path, folder: Path, text_column: str | None = None, *, multi: bool = False
+) -> KnownLabels:
     """The labels that a source has for the images of a folder, or for texts.
 
     Args:
@@ -58,19 +67,27 @@ def read_known(source: str | Path, folder: Path, text_column: str | None = None)
             - an export of Label Studio in JSON.
         folder: the folder of images.
         text_column: for texts, the column with them; the source is a table.
+        multi: whether an image can have several classes. Tables are then read as
+            `spinal.label.known.sets` says, and an image that is in several folders has the classes
+            of all of them.
 
     Raises:
         DataError: if it cannot be read, holds no label for any image, or two for the same one.
     """
     source = Path(source).expanduser()
     if text_column is not None:
-        return KnownLabels(source, dict(read_text_table(source, text_column)), ())
+        read = read_sets if multi else read_text_table
+        return KnownLabels(source, dict(read(source, text_column)), ())
     paths = list(find_images(folder))
     if source.is_dir():
-        labels, missing = _from_folder(source, folder, paths)
+        labels, missing = _from_folder(source, folder, paths, multi)
     elif source.is_file():
-        read = read_label_studio if source.suffix.lower() == ".json" else read_table
-        labels, missing = _match_names(read(source), source, folder, paths)
+        rows: Iterable[tuple[str, Label]]
+        if source.suffix.lower() == ".json":
+            rows = read_label_studio(source, multi=multi)
+        else:
+            rows = read_sets(source) if multi else read_table(source)
+        labels, missing = _match_names(rows, source, folder, paths)
     else:
         raise DataError(f"{source}: no such file or folder")
     if not labels:
@@ -84,7 +101,7 @@ def read_known(source: str | Path, folder: Path, text_column: str | None = None)
 def tell_known(project: Project, known: KnownLabels) -> int:
     """Store known labels as answers, and return how many are new.
 
-    These images are taken out of the audit, which asks for images by chance.
+    These images are taken out of the audit, which asks for images at random.
     """
     images = {row["path"]: row["id"] for row in project.store.images()}
     person = known.source.name or str(known.source)
@@ -99,24 +116,33 @@ def tell_known(project: Project, known: KnownLabels) -> int:
     return len(project.store.answers()) - before
 
 
-def _token(*parts: str) -> str:
+def _token(person: str, path: str, label: Label) -> str:
     """The same for the same label, so that it is stored once."""
+    parts = (person, path, *((label,) if isinstance(label, str) else ("", *sorted(label))))
     return "known-" + hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _from_folder(
-    source: Path, folder: Path, paths: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
+    source: Path, folder: Path, paths: Sequence[str], multi: bool
+) -> tuple[dict[str, Label], list[str]]:
+    given: dict[str, Label]
     own, other = folder.resolve(), source.resolve()
     if own != other and (find_home(source) / "project.json").is_file():
         project = open_project(source)
         try:
-            given = {row["path"]: row["label"] for row in project.store.labelled()}
+            given = {
+                row["path"]: _fitting(project.store.shown(row["label"]), multi, row["path"])
+                for row in project.store.labelled()
+            }
             other = project.folder.resolve()
         finally:
             project.close()
     else:
-        given = {name: name.split("/")[0] for name in find_images(source) if "/" in name}
+        given = {
+            name: _fitting(name.split("/")[0], multi, name)
+            for name in find_images(source)
+            if "/" in name
+        }
     if other.is_relative_to(own):
         inside = other.relative_to(own)
         names = {(inside / name).as_posix(): label for name, label in given.items()}
@@ -124,16 +150,30 @@ def _from_folder(
     return _match_contents(given, other, own, paths)
 
 
+def _fitting(label: Label | None, multi: bool, name: str) -> Label:
+    """A label of another project, or a class, as one of this project."""
+    assert label is not None
+    if isinstance(label, str):
+        return (label,) if multi else label
+    if multi:
+        return label
+    if len(label) != 1:
+        raise DataError(f"{name} has {len(label)} classes there: begin the project with --multi")
+    return label[0]
+
+
 def _match_contents(
-    given: dict[str, str], source: Path, folder: Path, paths: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
+    given: dict[str, Label], source: Path, folder: Path, paths: Sequence[str]
+) -> tuple[dict[str, Label], list[str]]:
     """Labels of those images whose content another folder has, too."""
-    labels: dict[str, str] = {}
+    labels: dict[str, Label] = {}
     seen = set()
     theirs, ours = [File(source, name) for name in given], [File(folder, path) for path in paths]
     for group in find_copies([*theirs, *ours], among=theirs):
         names = [file.name for file in group if file.folder == source]
         said = {given[name] for name in names}
+        if all(isinstance(label, tuple) for label in said):
+            said = {tuple(sorted({name for label in said for name in label}))}
         if len(said) > 1:
             raise DataError(
                 f"{source}: {' and '.join(names[:2])} are the same image in two classes"
@@ -145,8 +185,8 @@ def _match_contents(
 
 
 def _match_names(
-    rows: Iterable[tuple[str, str]], source: Path, folder: Path, paths: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
+    rows: Iterable[tuple[str, Label]], source: Path, folder: Path, paths: Sequence[str]
+) -> tuple[dict[str, Label], list[str]]:
     """Labels by path, for names that a file gives.
 
     A name is a path in the folder, or as seen from the file, or whole; or the name of a file alone,
@@ -155,7 +195,7 @@ def _match_names(
     known = set(paths)
     by_name = Counter(path.rsplit("/", 1)[-1] for path in paths)
     alone = {n: path for path in paths if by_name[n := path.rsplit("/", 1)[-1]] == 1}
-    labels: dict[str, str] = {}
+    labels: dict[str, Label] = {}
     missing = []
     for name, label in rows:
         plain = name.replace("\\", "/").removeprefix("./")

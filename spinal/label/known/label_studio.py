@@ -10,13 +10,18 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from spinal.data.images import SUFFIXES
 from spinal.errors import DataError
+from spinal.label.store.sets import Label
 
 #: What it puts before the name of a file that was uploaded.
 _PREFIX = re.compile(r"^[0-9a-f]{8}-")
 
 
-def read_label_studio(file: Path) -> list[tuple[str, str]]:
+def read_label_studio(file: Path, *, multi: bool = False) -> list[tuple[str, Label]]:
     """File and class of each task that has one choice, in the order of the file.
+
+    Args:
+        file: the export.
+        multi: whether an image can have several classes; then all of them.
 
     Raises:
         DataError: if it is no such export, or people chose different classes for an image.
@@ -27,14 +32,21 @@ def read_label_studio(file: Path) -> list[tuple[str, str]]:
         raise DataError(f"{file}: cannot be read as JSON ({error})") from error
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise DataError(f"{file}: not an export of Label Studio: a list of tasks is expected")
-    labels = []
+    labels: list[tuple[str, Label]] = []
     for task in tasks:
-        name, choices = _file_of(task), _choices_of(task)
-        if name is None or not choices:
+        name, answers = _file_of(task), _answers_of(task)
+        if name is None or not answers:
             continue
+        if multi:
+            if len(set(answers)) > 1:
+                raise DataError(f"{file}: people chose different classes for {name}")
+            labels.append((name, tuple(sorted(answers[0]))))
+            continue
+        choices = sorted(frozenset[str]().union(*answers))
         if len(choices) > 1:
-            raise DataError(f"{file}: {name} has several classes: {', '.join(sorted(choices))}")
-        labels.append((name, choices.pop()))
+            raise DataError(f"{file}: {name} has several classes: {', '.join(choices)}")
+        if choices:
+            labels.append((name, choices[0]))
     return labels
 
 
@@ -53,16 +65,21 @@ def _file_of(task: dict[str, Any]) -> str | None:
     return None
 
 
-def _choices_of(task: dict[str, Any]) -> set[str]:
-    """What people chose for a task; of those who skipped it, nothing."""
+def _answers_of(task: dict[str, Any]) -> list[frozenset[str]]:
+    """What each person chose for a task; those who skipped it are left out."""
     if "annotations" not in task:
-        return {task["choice"]} if isinstance(task.get("choice"), str) else set()
-    chosen: set[str] = set()
+        choice = task.get("choice")
+        names = choice.get("choices") if isinstance(choice, dict) else [choice]
+        chosen = frozenset(name for name in names or () if isinstance(name, str))
+        return [chosen] if chosen else []
+    answers = []
     for annotation in task["annotations"] or ():
         if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
             continue
+        chosen = frozenset()
         for result in annotation.get("result") or ():
             value = result.get("value") if isinstance(result, dict) else None
             choices = value.get("choices") if isinstance(value, dict) else None
-            chosen.update(c for c in choices or () if isinstance(c, str))
-    return chosen
+            chosen |= {c for c in choices or () if isinstance(c, str)}
+        answers.append(chosen)
+    return answers

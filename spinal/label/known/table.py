@@ -9,7 +9,7 @@ from spinal.errors import DataError
 from spinal.label.store.texts import clean, text_name
 
 #: Names of the columns: ours, and those that Label Studio writes.
-_COLUMNS = (("path", "label"), ("image", "choice"))
+COLUMNS = (("path", "label"), ("image", "choice"))
 
 
 def read_table(table: Path) -> list[tuple[str, str]]:
@@ -24,7 +24,7 @@ def read_table(table: Path) -> list[tuple[str, str]]:
         rows = pd.read_csv(table, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise DataError(f"{table}: cannot be read as a CSV table ({error})") from error
-    for path, label in _COLUMNS:
+    for path, label in COLUMNS:
         if {path, label} <= set(rows.columns):
             pairs = zip(rows[path], rows[label], strict=True)
             return [(name.strip(), said.strip()) for name, said in pairs if said.strip()]

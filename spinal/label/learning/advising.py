@@ -6,6 +6,7 @@ import numpy as np
 
 from spinal.label.learning.learnt import learnt_classes
 from spinal.label.learning.rounds import Round, Snapshot
+from spinal.label.learning.sets import predicted, set_codes
 from spinal.label.store.project import Project
 from spinal.learner.advice import History
 
@@ -23,7 +24,10 @@ def advise(project: Project, snapshot: Snapshot, result: Round, classes: tuple[s
     if not len(history.points) or not np.isin(history.points, result.images).all():
         return ""
     rows = np.searchsorted(result.images, history.points)
-    history = history.add(result.trained_on, result.probs[rows].argmax(1))
+    probs = result.probs[rows]
+    multi = project.settings.multi
+    predictions = set_codes(predicted(probs)) if multi else probs.argmax(1)
+    history = history.add(result.trained_on, predictions)
     history.save(file)
     advice = history.advice(snapshot.images[snapshot.training])
     return "" if advice is None else str(advice)

@@ -1,6 +1,6 @@
-r"""How good the model is on all images, from a few answers that were drawn by chance.
+r"""How good the model is on all images, from a few answers that were drawn at random.
 
-The audit consists of n images, drawn uniformly, whose answers are learnt from as well. For image i
+The audit consists of n images, drawn uniformly, whose answers are learned from as well. For image i
 of the audit, :math:`c_i` is 1 if a model that was trained without its answer predicts it, else 0,
 and :math:`f_i` is the confidence of that model, its highest class probability. For M other images
 that were drawn in the same way and have no answer, the confidence :math:`f_j` is that of the model
@@ -32,6 +32,7 @@ no reason to ask for images that are like those of the audit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,3 +95,30 @@ def audit_folds(audited: int, labelled: int) -> NDArray[np.int64]:
     """
     most = max(int(LEFT_OUT * labelled), 1)
     return np.arange(audited) % -(-audited // most)
+
+
+def audit_probs(
+    audited: NDArray[np.int64],
+    trained_on: int,
+    n_classes: int,
+    predict_without: Callable[[NDArray[np.int64]], NDArray],
+) -> NDArray[np.float32] | None:
+    """Class probabilities of the images of the audit, by models that were trained without them.
+
+    Args:
+        audited: rows of the images of the audit, ``[A]``.
+        trained_on: number of all answers.
+        n_classes: C.
+        predict_without: trains a model without the answers of some rows ``[n]``, and returns its
+            probabilities for these rows, ``[n, C]``.
+
+    Returns:
+        Probabilities ``[A, C]``; None if there is no audit, or no answer outside it.
+    """
+    if not len(audited) or len(audited) == trained_on:
+        return None
+    folds = audit_folds(len(audited), trained_on)
+    probs = np.zeros((len(audited), n_classes), np.float32)
+    for fold in np.unique(folds):
+        probs[folds == fold] = predict_without(audited[folds == fold])
+    return probs

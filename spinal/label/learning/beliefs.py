@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinal.files import read_arrays, replacing
+from spinal.label.learning.sets import confidence, predicted
 
 _ARRAYS = ("round", "images", "probs", "log_density", "checked", "checked_probs")
-_LATER_ARRAYS = ("audited", "audited_probs")  # not in files of older versions
+_LATER_ARRAYS = ("audited", "audited_probs", "multi")  # not in files of older versions
 _TEXTS = ("shares", "advice", "learned_from")
 
 
@@ -47,6 +48,8 @@ class Beliefs:
         audited: numbers of the images of the audit, ``[A]``.
         audited_probs: class probabilities of these by models trained without them, ``[A, C]``.
         learned_from: ``labels``, or ``pool`` if the images without a label were used as well.
+        multi: whether an image can have several classes: probabilities need not sum to 1, and those
+            in ``checked_probs`` may be NaN; see `spinal.label.learning.multi`.
     """
 
     round: int
@@ -61,6 +64,7 @@ class Beliefs:
     audited: NDArray[np.int64] = field(default_factory=_no_numbers)
     audited_probs: NDArray[np.float32] = field(default_factory=_no_probs)
     learned_from: str = "labels"
+    multi: bool = False
 
     def save(self, path: Path) -> None:
         """Write the file, atomically."""
@@ -77,17 +81,22 @@ class Beliefs:
         values |= {name: str(values[name]) for name in _TEXTS if name in values}
         values["classes"] = tuple(json.loads(str(values["classes"])))
         values["shares"] = json.loads(values.get("shares", "null"))
+        values["multi"] = bool(values.get("multi", False))
         return cls(**values | {"round": int(values["round"])})
 
     def for_classes(self, classes: Sequence[str]) -> Beliefs:
-        """The same for other classes, by name; those that were not there have probability zero."""
+        """The same for other classes, by name; those that were not there have probability zero.
+
+        Where an image can have several classes, nothing was judged of those.
+        """
         if tuple(classes) == self.classes:
             return self
         column = {name: i for i, name in enumerate(self.classes)}
         changed: dict[str, Any] = {}
         for name in ("probs", "checked_probs", "audited_probs"):
             old = getattr(self, name)
-            changed[name] = np.zeros((len(old), len(classes)), np.float32)
+            nothing = np.nan if self.multi and name != "probs" else 0.0
+            changed[name] = np.full((len(old), len(classes)), nothing, np.float32)
             for i, label in enumerate(classes):
                 if len(old) and label in column:
                     changed[name][:, i] = old[:, column[label]]
@@ -114,7 +123,13 @@ class Beliefs:
         return {"probs": probs, "density_rank": unusual, "round": self.round}
 
     def surest(self, label: int) -> NDArray[np.int64]:
-        """Rows of the images that are predicted to be of a class, most confident first."""
+        """Rows of the images that are predicted to be of a class, most confident first.
+
+        Where an image can have several, those come first whose whole set is most probable.
+        """
+        if self.multi:
+            rows = np.flatnonzero(predicted(self.probs)[:, label])
+            return rows[np.argsort(-confidence(self.probs[rows]), kind="stable")]
         rows = np.flatnonzero(self.probs.argmax(1) == label)
         return rows[np.argsort(-self.probs[rows, label], kind="stable")]
 

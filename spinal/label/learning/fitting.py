@@ -49,6 +49,6 @@ def bring_up_to_date(
     except InUseError:
         return (
             f"{model_age(project)}; `spinal label` is open, and learns the rest when nobody has "
-            "answered for some seconds"
+            "answered for a few seconds"
         )
     return None

@@ -1,4 +1,4 @@
-"""What the saved model of a project was fitted to, and the fit of what it has not learnt yet."""
+"""What the saved model of a project was fitted to, and the fit of what it has not learned yet."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def learnt_classes(project: Project) -> tuple[str, ...]:
 
 
 def model_age(project: Project) -> Age:
-    """How old the saved model is. One that is not known, or has other settings, has learnt none."""
+    """How old the saved model is. A model that is unknown or has other settings learned nothing."""
     rows = [row for row in project.store.images() if row["twin"] is None]
     wanted = {row["id"]: row["label"] for row in rows if row["problem"] is None}
     now = {image: label for image, label in wanted.items() if label is not None}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from spinal.data import as_points
@@ -17,6 +18,7 @@ from spinal.files import write_text
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project
 from spinal.learner import storage
+from spinal.learner.multi import load_multi_model
 from spinal.networks import compute_features
 from spinal.posteriors import View
 
@@ -43,8 +45,11 @@ class Marker:
 
     def __init__(self, project: Project, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._network = storage.load_network(project.model_folder)
-        self._posterior = storage.load_posterior(project.model_folder)
+        if project.settings.multi:
+            model, _ = load_multi_model(project.model_folder)
+            self._probs = lambda vectors: model.probs(torch.from_numpy(vectors)).numpy()
+        else:
+            self._probs = _predictor(project)
 
     def mark(self, text: str) -> list[tuple[str, float]]:
         """The words, in lower case, that speak for the class of the guess, the strongest first."""
@@ -67,11 +72,18 @@ class Marker:
         without = [re.sub(rf"\b{re.escape(w)}\b", " ", text, flags=re.IGNORECASE) for w in words]
         return words, encode(self._encoder, without)
 
-    def _probs(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-        rows = np.arange(len(vectors))
-        features = compute_features(self._network, vectors)
-        view = View(self._network, as_points(vectors), rows, features)
-        return self._posterior.predict(view).double().exp().numpy()
+
+def _predictor(project: Project) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
+    """Class probabilities ``[N, C]`` of vectors ``[N, D]`` by the newest model."""
+    network = storage.load_network(project.model_folder)
+    posterior = storage.load_posterior(project.model_folder)
+
+    def probs(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        rows, features = np.arange(len(vectors)), compute_features(network, vectors)
+        view = View(network, as_points(vectors), rows, features)
+        return posterior.predict(view).double().exp().numpy()
+
+    return probs
 
 
 class Marks:
@@ -94,7 +106,7 @@ class Marks:
         return bool(self._left)
 
     def begin(self, questions: Sequence[int], beliefs: Beliefs) -> None:
-        """Begin anew after a fit: with its questions, then guesses and outliers."""
+        """Begin again after a fit: with its questions, then guesses and outliers."""
         self._marker, self._marked = Marker(self._project, self._encoder), {}
         tiles: list[int] = []
         if isinstance(self._encoder, TfidfEncoder):  # others take too long

@@ -15,10 +15,10 @@ from spinal.acquisition import Candidates, make_acquisition
 from spinal.classifiers import fit_gaussian, held_out_parts
 from spinal.data import UNLABELLED, Points, Pool
 from spinal.encoders import ImageEncoder, build_fine_tuned, build_from_scratch
-from spinal.label.learning.audit import Accuracy, audit_folds, estimate_accuracy
+from spinal.label.learning.audit import Accuracy, audit_probs, estimate_accuracy
 from spinal.label.store.networks import parse_network
 from spinal.label.store.settings import ProjectSettings
-from spinal.learner import ActiveLearner, PoolDryError
+from spinal.learner import ActiveLearner, MultiLearner, PoolDryError
 from spinal.networks import TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
 from spinal.posteriors import View
@@ -26,7 +26,7 @@ from spinal.probabilities import entropy
 
 #: Images, drawn at random, among which first questions, and later ones, are looked for.
 FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
-#: Images reserved for the audit, drawn at random, that a whole network assesses.
+#: Images reserved for the audit, drawn at random, that a complete network assesses.
 RESERVED = 500
 #: Of all images, the share of the least usual that is called new.
 NEW = 0.05
@@ -38,7 +38,7 @@ _BATCH = 8192
 #: images, 61 and 69 %. It was chosen from eleven by these same test images, which flatters it.
 DENSE = TrainSettings(learning_rate=4e-3, batch_size=32, weight_decay=0.3, label_smoothing=0.0)
 INPUT_DROPOUT = 0.5
-#: How whole networks are trained: what was pretrained, more gently.
+#: How complete networks are trained: what was pretrained, more gently.
 SCRATCH = TrainSettings(augment="shift")
 FINE_TUNED = TrainSettings(augment="shift", learning_rate=3e-4, epochs=10, min_steps=100)
 
@@ -50,10 +50,11 @@ class Snapshot:
     Attributes:
         images: their numbers, ascending, ``[N]``.
         points: their features, ``[N, D]``.
-        labels: classes, ``[N]``; -1 if there is none.
+        labels: classes, ``[N]``; -1 if there is none. Where an image can have several, ``[N, C]``:
+            1 present, 0 absent, -1 unknown.
         reserved: which are reserved for the audit, ``[N]``: a random sample.
         open: which may be asked, neither labelled nor skipped, ``[N]``.
-        pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a whole network is trained; None
+        pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a network sees them; None
             for a dense layer on the features.
     """
 
@@ -70,14 +71,20 @@ class Snapshot:
         return self.points if self.pictures is None else self.pictures
 
     @property
+    def is_labelled(self) -> NDArray[np.bool_]:
+        """Which have a label, ``[N]``."""
+        known = self.labels != UNLABELLED
+        return known if known.ndim == 1 else known.any(1)
+
+    @property
     def training(self) -> NDArray[np.int64]:
         """Rows with a label."""
-        return np.flatnonzero(self.labels != UNLABELLED)
+        return np.flatnonzero(self.is_labelled)
 
     @property
     def audited(self) -> NDArray[np.int64]:
         """Of these, the rows of the audit."""
-        return np.flatnonzero(self.reserved & (self.labels != UNLABELLED))
+        return np.flatnonzero(self.reserved & self.is_labelled)
 
     @property
     def askable(self) -> NDArray[np.int64]:
@@ -177,23 +184,40 @@ def fit(
         looked_at = np.union1d(np.union1d(labelled, reserved), askable)
     learner = _fit_learner(snapshot, settings, seed, labelled, askable, encoder, on_step, cache)
     seconds = time.perf_counter() - began
-    try:
-        indices = learner.ask(n)
-    except PoolDryError:
-        indices = np.empty(0, np.int64)
+    indices = ask_up_to(learner, n)
     if keep is not None:
         learner.save(keep)
     probs, log_density = _assess(learner, snapshot.learnt, looked_at)
-    rare = np.quantile(log_density, NEW)
-    new = log_density[np.searchsorted(looked_at, indices)] <= rare
-    reasons = np.where(new, "new", "uncertain")
     shares = learner.posterior.shares
     return Round(
-        list(zip(snapshot.images[indices].tolist(), reasons.tolist(), strict=True)),
+        with_reasons(snapshot.images[looked_at], np.searchsorted(looked_at, indices), log_density),
         len(labelled), snapshot.images[looked_at], probs, log_density, seconds,
         shares if shares is not None and len(shares) > 1 else None,
         learner.posterior.learned_from,
     )  # fmt: skip
+
+
+def ask_up_to(learner: ActiveLearner | MultiLearner, n: int) -> NDArray[np.int64]:
+    """At most ``n`` points to ask; none, if no point is left."""
+    try:
+        return learner.ask(n)
+    except PoolDryError:
+        return np.empty(0, np.int64)
+
+
+def with_reasons(
+    images: NDArray[np.int64], asked: NDArray[np.int64], log_density: NDArray
+) -> list[tuple[int, str]]:
+    """The questions of a round: ``new`` if an image is among the least usual, else ``uncertain``.
+
+    Args:
+        images: numbers of the images that were assessed, ``[M]``.
+        asked: which of them are asked, ``[n]``.
+        log_density: of all of them, ``[M]``.
+    """
+    new = log_density[asked] <= np.quantile(log_density, NEW)
+    reasons = np.where(new, "new", "uncertain")
+    return list(zip(images[asked].tolist(), reasons.tolist(), strict=True))
 
 
 def audit(
@@ -220,17 +244,17 @@ def audit(
         The audit; None without enough answers.
     """
     audited, seed = snapshot.audited, derived_seed(settings.seed, number)
-    folds = audit_folds(len(audited), result.trained_on)
-    if not len(audited) or len(audited) == result.trained_on:
-        return None
-    probs = np.zeros((len(audited), len(settings.classes)), np.float32)
-    for fold in np.unique(folds):
-        held = audited[folds == fold]
+
+    def predict_without(held: NDArray[np.int64]) -> NDArray[np.float32]:
         known = np.setdiff1d(snapshot.training, held)
         learner = _fit_learner(
             snapshot, settings, seed, known, snapshot.askable, encoder, on_step, cache
         )
-        probs[folds == fold] = _assess(learner, snapshot.learnt, held)[0]
+        return _assess(learner, snapshot.learnt, held)[0]
+
+    probs = audit_probs(audited, result.trained_on, len(settings.classes), predict_without)
+    if probs is None:
+        return None
     rows = np.searchsorted(snapshot.images, result.images)
     others = snapshot.reserved[rows] & (snapshot.labels[rows] == UNLABELLED)
     is_correct = probs.argmax(1) == snapshot.labels[audited]

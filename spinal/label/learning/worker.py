@@ -15,32 +15,27 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spinal.data import UNLABELLED
-from spinal.encoders import FeatureCache, RawImages
-from spinal.encoders.images import require_images
-from spinal.encoders.vectors import StoredVectors
 from spinal.errors import FileFormatError, SpinalError
-from spinal.label.learning import rounds
+from spinal.label.learning import multi, rounds
 from spinal.label.learning.advising import advise
 from spinal.label.learning.beliefs import Beliefs
-from spinal.label.learning.features import TextCache, feature_cache, is_fast, project_encoder
-from spinal.label.learning.guarded import guard
+from spinal.label.learning.collecting import ProjectFeatures, Say
+from spinal.label.learning.features import is_fast
 from spinal.label.learning.learnt import note_learnt
-from spinal.label.learning.likeness import Likeness
 from spinal.label.learning.marks import Marks
+from spinal.label.learning.sets import suspect_sets
 from spinal.label.learning.suspicion import suspect_answers
 from spinal.label.store.database import StoreError
-from spinal.label.store.networks import parse_network
 from spinal.label.store.project import Project, open_project
 from spinal.label.store.settings import ProjectSettings
 
@@ -50,12 +45,12 @@ ENOUGH = 100
 CHUNK = 256
 #: Seconds between two searches for new files; longer where a search takes long.
 SCAN = 15.0
-#: Seconds without an answer after which even a single new one is learnt from.
+#: Seconds without an answer after which even a single new one is learned from.
 QUIET = 4.0
+#: Batches of questions that a fit leaves, at least. Without questions, images are drawn at random.
+QUEUE = 5
 #: Share of the answers that are asked once more, because they are probably wrong.
 AGAIN = 0.025
-
-Say = Callable[[dict[str, Any]], None]
 
 
 class Worker:
@@ -68,27 +63,9 @@ class Worker:
 
     def __init__(self, project: Project, say: Say) -> None:
         self.project, self.store, self.say = project, project.store, say
-        # Texts are known by their name alone.
-        self._root = project.folder.resolve() if project.texts is None else Path()
-        self.encoder = project_encoder(project)
-        self.cache = feature_cache(project, self.encoder)
-        name, whole, size = parse_network(project.settings.network)
-        self._fine_tuned = require_images(self.encoder) if name == "fine-tuned" else None
-        if self._fine_tuned is not None:
-            self._raw: RawImages | None = self._fine_tuned.as_raw_images()
-        else:
-            self._raw = None if whole is None else RawImages(size)
-        self.pictures: FeatureCache | None = None  # small copies, if a network is trained on them
-        if self._raw is not None:
-            self.pictures = FeatureCache(
-                project.features_folder, guard(self._raw, project.previews.decoders),
-                dtype=np.uint8, threads=1,
-            )  # fmt: skip
-        self._marks = None if project.texts is None else Marks(project, self.encoder)
+        self.features = ProjectFeatures(project, say)
+        self._marks = None if project.texts is None else Marks(project, self.features.encoder)
         self.woken = threading.Event()
-        self._places: dict[int, int] = {}  # number of an image -> row of its features
-        self._picture_places: dict[int, int] = {}  # the same, in `pictures`
-        self._missing: list[tuple[int, str]] = []  # images without features, in random order
         self._fitted: dict[int, str] = {}  # what the last fit was told: image -> class
         self._checked: dict[int, str] = {}  # the same of the last check of labels
         #: The last fit, until its accuracy is estimated.
@@ -101,6 +78,11 @@ class Worker:
         self._last_change = self._fitted_at = (0, 0)
 
     @property
+    def _model(self) -> ModuleType:
+        """The functions `fit`, `audit` and `check_labels`."""
+        return multi if self.project.store.multi else rounds
+
+    @property
     def settings(self) -> ProjectSettings:
         """The settings of the project, whose classes may change at any moment."""
         return self.project.settings
@@ -109,8 +91,10 @@ class Worker:
         """Do the most urgent step; return False if there is nothing to do."""
         if time.monotonic() >= self._next_scan:
             self._scan()
-        elif self._missing and is_fast(self.encoder):
-            self._compute_all()
+        elif self.features.missing and is_fast(self.features.encoder):
+            self.features.compute_all()
+        elif self._asks_at_random() and self._first_questions_are_due():
+            self._choose_first_questions()  # which takes less time than the first fit
         elif self._fit_is_due():
             self._fit()
         elif self._first_questions_are_due():
@@ -119,7 +103,7 @@ class Worker:
             self._marks.step()
         elif self._unaudited is not None:
             self._audit()
-        elif self._missing:
+        elif self.features.missing:
             self._compute_features()
         elif self._labels() != self._checked and self._beliefs is not None:
             self._check_labels()
@@ -135,90 +119,19 @@ class Worker:
         self.woken.wait(max(0.05, pause))
         self.woken.clear()
 
-    # Files and features
-
     def _scan(self) -> None:
         began = time.monotonic()
         if self._beliefs is not None and not self.project.beliefs_file.exists():
             self._beliefs.save(self.project.beliefs_file)  # it was damaged
         joined = self.project.scan()
-        if joined or not self._places:
-            self._find_missing()
+        if joined or not self.features.places:
+            self.features.find_missing()
         self._next_scan = time.monotonic() + max(SCAN, 20 * (time.monotonic() - began))
-
-    def _find_missing(self) -> None:
-        """Find images without features, in random order."""
-        rows = [
-            row for row in self.store.images()
-            if row["problem"] is None and row["twin"] is None and row["id"] not in self._places
-        ]  # fmt: skip
-        self._note_features([(row["id"], row["path"]) for row in rows])
-        left = [(r["id"], r["path"]) for r in rows if r["id"] not in self._places]
-        order = np.random.default_rng(self.settings.seed).permutation(len(left))
-        self._missing = [left[i] for i in order]
-        if not left:
-            self._note_likeness()
-
-    def _note_features(self, images: list[tuple[int, str]]) -> None:
-        places = _places(self.cache, self._root, images)
-        if self.pictures is not None:
-            copies = _places(self.pictures, self._root, images)
-            self._picture_places |= copies
-            places = {number: place for number, place in places.items() if number in copies}
-        self._places |= places
 
     def _compute_features(self) -> None:
         """Compute features of a few more images, those with an answer first."""
-        answered = {row["id"] for row in self.store.labelled()}
-        self._missing.sort(key=lambda image: image[0] not in answered)  # stable: else as it was
         size = CHUNK if self._covered else ENOUGH
-        chunk, self._missing = self._missing[:size], self._missing[size:]
-        refused = self._compute(
-            chunk, len(self._places) + len(self._missing) + len(chunk), self._fit_is_due
-        )
-        left = [
-            image for image in chunk if image[0] not in self._places and image[1] not in refused
-        ]
-        self._missing = left + self._missing
-        if not self._missing:
-            self._note_likeness()
-
-    def _note_likeness(self) -> None:
-        """Record where the features of each image are."""
-        images = np.array(sorted(self._places), np.int64)
-        places = np.array([self._places[image] for image in images.tolist()], np.int64)
-        vectors = self.cache.vectors
-        Likeness(images, places, vectors.width, vectors.file).save(self.project.likeness_file)
-
-    def _compute_all(self) -> None:
-        """Compute features of all images."""
-        missing, self._missing = self._missing, []
-        self._compute(missing, len(self._places) + len(missing))
-
-    def _compute(
-        self,
-        chunk: list[tuple[int, str]],
-        total: int,
-        should_stop: Callable[[], bool] | None = None,
-    ) -> set[str]:
-        """Compute features of some images, and return the paths of those that cannot be used."""
-        done = len(self._places)
-        self.project.check([path for _, path in chunk])
-        refused = {row["path"] for row in self.store.problems()}
-        paths = {self._root / path: path for _, path in chunk if path not in refused}
-        skipped = self.cache.compute(
-            paths,
-            on_progress=lambda n, _: self.say(
-                {"state": "features", "done": done + n, "total": total}
-            ),
-            should_stop=should_stop,
-        )
-        if self.pictures is not None:
-            skipped += self.pictures.compute(paths, should_stop=should_stop)
-        for file in skipped:
-            self.project.refuse(paths[file.path], file.reason)
-        self._note_features(chunk)
-        return refused | {paths[file.path] for file in skipped}
+        self.features.compute_some(size, self._fit_is_due)
 
     # What is known
 
@@ -230,53 +143,34 @@ class Worker:
         return {
             row["id"]: row["label"]
             for row in self.store.labelled()
-            if row["id"] in self._places and row["twin"] is None
+            if row["id"] in self.features.places and row["twin"] is None
         }
-
-    def _snapshot(self, settings: ProjectSettings) -> rounds.Snapshot:
-        """The images with features; labels are numbers of the classes in ``settings``."""
-        number = {name: i for i, name in enumerate(settings.classes)}
-        rows = [r for r in self.store.images() if r["id"] in self._places and r["twin"] is None]
-        places = np.array([self._places[row["id"]] for row in rows], np.int64)
-        pictures = None
-        if self.pictures is not None and self._raw is not None:
-            at = np.array([self._picture_places[row["id"]] for row in rows], np.int64)
-            shape = (self._raw.size, self._raw.size, 3)
-            pictures = StoredVectors(self.pictures.vectors, at, shape)
-        labels = [number.get(row["label"], UNLABELLED) for row in rows]
-
-        def flags(name: str) -> NDArray[np.bool_]:
-            return np.array([bool(row[name]) for row in rows], bool)
-
-        shut = flags("label") | flags("skipped") | flags("disputed") | flags("problem")
-        return rounds.Snapshot(
-            np.array([row["id"] for row in rows], np.int64),
-            StoredVectors(self.cache.vectors, places),
-            np.array(labels, np.int64),
-            flags("reserved"),
-            ~shut,
-            pictures,
-        )
 
     # Questions
 
+    def _asks_at_random(self) -> bool:
+        """Whether no questions were chosen yet."""
+        return not self._covered and not self.store.last_round()
+
     def _first_questions_are_due(self) -> bool:
-        n_with_features = len(self._places)
-        if self._fitted or not n_with_features or (n_with_features < ENOUGH and self._missing):
+        n_with_features = len(self.features.places)
+        if self._fitted or not n_with_features:
+            return False
+        if n_with_features < ENOUGH and self.features.missing:
             return False
         if n_with_features >= 4 * self._covered:
             return True
         waiting, settings = self.store.questions.waiting(), self.settings
-        return waiting < settings.batch and len(self._snapshot(settings).askable) > waiting
+        return waiting < settings.batch and len(self.features.snapshot(settings).askable) > waiting
 
     def _choose_first_questions(self) -> None:
         self.say({"state": "fitting"})
         settings = self.settings
-        snapshot = self._snapshot(settings)
-        n = settings.first_answers + settings.batch
+        snapshot = self.features.snapshot(settings)
+        n = settings.first_answers + QUEUE * settings.batch
         queue = rounds.first_questions(snapshot, n, settings.seed)
         self.store.questions.hand_over(self.store.last_round(), queue)
-        self._covered = len(self._places)
+        self._covered = len(self.features.places)
 
     def _fit_is_due(self) -> bool:
         """Whether there are enough new answers, some and a pause, or too few questions left."""
@@ -292,23 +186,26 @@ class Worker:
         # Answers that are no labels: skipped, or disputed.
         since = self._last_change != self._fitted_at
         # Where fits are slow, features have their turn between two of them.
-        has_more = len(self._places) > self._fitted_features or not self._missing
+        has_more = len(self.features.places) > self._fitted_features or not self.features.missing
         return since and has_more and self.store.questions.waiting() < self.settings.batch
 
     def _fit(self) -> None:
         labels, change, settings = self._labels(), self._last_change, self.settings
         self.say({"state": "fitting"})
-        snapshot = self._snapshot(settings)
+        snapshot = self.features.snapshot(settings)
         number = self.store.last_round() + 1
-        result = rounds.fit(
-            snapshot, settings, number, 5 * settings.batch, self.project.model_folder,
-            self._fine_tuned, self._say_step if settings.whole_network else None,
+        # On a busy machine many answers come in while a fit runs: enough until the next but one.
+        since = len(labels.items() ^ self._fitted.items()) if self._fitted else 0
+        n = max(QUEUE * settings.batch, 2 * since)
+        result = self._model.fit(
+            snapshot, settings, number, n, self.project.model_folder,
+            self.features.fine_tuned, self._say_step if settings.whole_network else None,
             self.project.features_folder,
         )  # fmt: skip
         beliefs = Beliefs(
             number, settings.classes, result.images, result.probs, result.log_density,
             shares=result.shares, advice=advise(self.project, snapshot, result, settings.classes),
-            learned_from=result.learned_from,
+            learned_from=result.learned_from, multi=settings.multi,
         )  # fmt: skip
         if self._beliefs is not None:  # until labels are checked, and the fit is audited
             beliefs = beliefs.with_judgements_of(self._beliefs)
@@ -317,9 +214,9 @@ class Worker:
         self.store.add_round(number, result.trained_on, result.seconds)
         self.store.questions.hand_over(number, result.queue)
         self._fitted, self._fitted_at = labels, change
-        self._fitted_features = len(self._places)
+        self._fitted_features = len(self.features.places)
         self._unaudited = (snapshot, settings, number, result)
-        self._note_likeness()
+        self.features.note_likeness()
         if self._marks is not None:
             self._marks.begin([image for image, _ in result.queue], self._beliefs)
         note_learnt(self.project, settings, labels)
@@ -327,12 +224,12 @@ class Worker:
 
     def fit_to_all(self) -> None:
         """Compute the features of all images with a label, and fit the model to them."""
-        self._find_missing()
+        self.features.find_missing()
         rows = [
             row for row in self.store.labelled()
-            if row["twin"] is None and row["id"] not in self._places
+            if row["twin"] is None and row["id"] not in self.features.places
         ]  # fmt: skip
-        self._compute([(row["id"], row["path"]) for row in rows], len(rows))
+        self.features.compute([(row["id"], row["path"]) for row in rows], len(rows))
         self._fit()
 
     def _audit(self) -> None:
@@ -341,8 +238,8 @@ class Worker:
         self.say({"state": "auditing"})
         snapshot, settings, number, result = self._unaudited
         self._unaudited = None
-        found = rounds.audit(
-            snapshot, settings, number, result, self._fine_tuned,
+        found = self._model.audit(
+            snapshot, settings, number, result, self.features.fine_tuned,
             self._say_step if settings.whole_network else None, self.project.features_folder,
         )  # fmt: skip
         if found is not None:
@@ -360,8 +257,8 @@ class Worker:
         assert self._beliefs is not None
         labels, settings = self._labels(), replace(self.settings, classes=self._beliefs.classes)
         self.say({"state": "checking"})
-        snapshot = self._snapshot(settings)
-        rows, probs = rounds.check_labels(snapshot, len(settings.classes), settings.seed)
+        snapshot = self.features.snapshot(settings)
+        rows, probs = self._model.check_labels(snapshot, len(settings.classes), settings.seed)
         self._change_beliefs(checked=snapshot.images[rows], checked_probs=probs)
         self._doubt(snapshot, rows, probs)
         self._checked = labels
@@ -375,22 +272,14 @@ class Worker:
         self, snapshot: rounds.Snapshot, rows: NDArray[np.int64], probs: NDArray[np.float32]
     ) -> None:
         """Have the most suspect labels looked at again: `AGAIN` of all answers, at most."""
-        suspect, _ = suspect_answers(probs, snapshot.labels[rows])
+        find = suspect_sets if self.settings.multi else suspect_answers
+        suspect, _ = find(probs, snapshot.labels[rows])
         suspect = rows[suspect][~snapshot.reserved[rows[suspect]]]
         again = self.store.answered_as("again")
         seen = again | self.store.answered_as("mistake")
         images = [image for image in snapshot.images[suspect].tolist() if image not in seen]
         left = int(AGAIN * len(self._labels())) - len(again)
         self.store.questions.doubt(images[: max(left, 0)])
-
-
-def _places(
-    cache: FeatureCache | TextCache, root: Path, images: list[tuple[int, str]]
-) -> dict[int, int]:
-    """The rows in a cache of those images that it holds, by number of the image."""
-    points, is_stored = cache.points([root / path for _, path in images])
-    numbers = [number for (number, _), stored in zip(images, is_stored, strict=True) if stored]
-    return dict(zip(numbers, points.places.tolist(), strict=True))
 
 
 def let_the_page_go_first() -> None:

@@ -14,9 +14,11 @@ from starlette.routing import Route
 from spinal.errors import LabelError
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.learning.likeness import Likeness
+from spinal.label.learning.sets import confidence, predicted
 from spinal.label.store.catalogue import Search
 from spinal.label.store.store import Answer
 from spinal.label.web.newest import Newest
+from spinal.label.web.notes import NoteTaker
 from spinal.label.web.requests import read_range
 from spinal.label.web.security import RefusedError
 from spinal.label.web.views import Views
@@ -25,6 +27,8 @@ from spinal.label.web.views import Views
 REASON = "browse"
 #: Labelled images that are shown beside one.
 NEIGHBOURS = 6
+#: What is true or false of an image.
+_FACTS = ("reserved", "skipped", "disputed", "flagged", "noted")
 _LONGEST = 200  # characters of a text to search for
 #: Orders that need the model: by its confidence.
 _BY_CONFIDENCE = {"unsure": 1, "sure": -1}
@@ -38,12 +42,13 @@ class Guesses(NamedTuple):
 
     Attributes:
         images: their numbers, ``[N]``.
-        best: the most probable class of each, ``[N]``.
-        confidence: its probability, ``[N]``.
+        sets: whether each class is predicted, ``[N, C]``: the most probable one, or, where an image
+            can have several, all that are more probable than not.
+        confidence: the probability of that, ``[N]``.
     """
 
     images: NDArray[np.int64]
-    best: NDArray[np.int64]
+    sets: NDArray[np.bool_]
     confidence: NDArray[np.float32]
 
     def rows(self, images: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -59,9 +64,11 @@ class Browser:
 
     Args:
         views: predictions of the newest model.
+        notes: what is noted on images.
     """
 
-    def __init__(self, views: Views) -> None:
+    def __init__(self, views: Views, notes: NoteTaker) -> None:
+        self.notes = notes
         self.views, self.project, self.store = views, views.project, views.store
         self._likeness: Newest[Likeness] = Newest(
             self.project.likeness_file,
@@ -88,7 +95,8 @@ class Browser:
 
     def _guess(self, beliefs: Beliefs | None) -> Guesses:
         if beliefs is None:
-            return Guesses(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+            nothing = np.empty((0, len(self.project.settings.classes)), bool)
+            return Guesses(np.empty(0, np.int64), nothing, np.empty(0, np.float32))
         probs = np.array(beliefs.probs)
         if beliefs.checked_probs.shape[1] == probs.shape[1]:
             known = np.isin(beliefs.checked, beliefs.images)
@@ -97,12 +105,16 @@ class Browser:
         labelled = self.store.catalogue.find(Search(state="labelled"))
         told = np.setdiff1d(labelled, beliefs.checked)
         hidden = np.concatenate([self.store.catalogue.reserved(), told])
-        free = ~np.isin(beliefs.images, hidden)
-        return Guesses(beliefs.images[free], probs[free].argmax(1), probs[free].max(1))
+        free = ~np.isin(beliefs.images, hidden) & ~np.isnan(probs).any(1)
+        images, probs = beliefs.images[free], probs[free]
+        if beliefs.multi:
+            return Guesses(images, predicted(probs), confidence(probs))
+        return Guesses(images, np.eye(probs.shape[1], dtype=bool)[probs.argmax(1)], probs.max(1))
 
     def browse(self, request: Request) -> Response:
         """A page of the images that a search finds, and the number of all of them."""
-        asked = {name: _text(request, name) for name in ("state", "label", "person", "name")}
+        names = ("state", "label", "person", "name", "marked")
+        asked = {name: _text(request, name) for name in names}
         order = _text(request, "order") or "name"
         sql_order = "name" if order in _BY_CONFIDENCE else order
         words = ""
@@ -133,18 +145,16 @@ class Browser:
 
     def _filter(self, request: Request, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the images that the model predicts as asked for."""
-        predicted = _text(request, "predicted")
+        name = _text(request, "predicted")
         low, high = _share(request, "low", 0.0), _share(request, "high", 1.0)
-        if not predicted and (low, high) == (0, 1):
+        if not name and (low, high) == (0, 1):
             return numbers
         numbers, rows = self._predicted(numbers)
         guesses = self.guesses()
         wanted = (guesses.confidence[rows] >= low) & (guesses.confidence[rows] <= high)
-        if predicted:
+        if name:
             classes = self.project.settings.classes
-            wanted &= guesses.best[rows] == (
-                classes.index(predicted) if predicted in classes else -1
-            )
+            wanted &= guesses.sets[rows, classes.index(name)] if name in classes else False
         return numbers[wanted]
 
     def _predicted(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -167,16 +177,17 @@ class Browser:
 
     def _describe(self, numbers: NDArray[np.int64]) -> list[dict[str, Any]]:
         rows, guesses = self.store.catalogue.rows(numbers.tolist()), self.guesses()
-        classes = self.project.settings.classes
+        classes = np.array(self.project.settings.classes, object)
         described = []
         for number, row in zip(numbers.tolist(), guesses.rows(numbers).tolist(), strict=True):
             image = rows[number]
+            names = classes[guesses.sets[row]].tolist() if row >= 0 else None
             described.append(
                 {
-                    "image": number, "path": image["path"], "label": image["label"],
-                    "problem": image["problem"],
-                    **{name: bool(image[name]) for name in ("reserved", "skipped", "disputed")},
-                    "predicted": classes[guesses.best[row]] if row >= 0 else None,
+                    "image": number, "path": image["path"], "problem": image["problem"],
+                    "label": self.store.shown(image["label"]),
+                    **{name: bool(image[name]) for name in _FACTS},
+                    "predicted": names[0] if names and not self.store.multi else names,
                     "confidence": float(guesses.confidence[row]) if row >= 0 else None,
                 }
             )  # fmt: skip
@@ -198,14 +209,18 @@ class Browser:
                 )
 
     def about(self, request: Request) -> Response:
-        """What is known of one image: as in `browse`, and what each person said."""
+        """What is known of one image: as in `browse`, and what each person said and noted."""
         number = request.path_params["number"]
         self.store.image(number)  # an error if there is none
         answers = [
-            {name: answer[name] for name in ("person", "label", "at", "reason")}
+            {
+                **{name: answer[name] for name in ("person", "at", "reason")},
+                "label": self.store.shown(answer["label"]),
+            }
             for answer in self.store.catalogue.answers(number)
         ]
-        return JSONResponse({**self._describe(np.array([number]))[0], "answers": answers})
+        described = self._describe(np.array([number]))[0]
+        return JSONResponse({**described, "answers": answers, **self.notes.describe(number)})
 
     def neighbours(self, request: Request) -> Response:
         """The labelled images that are most like one; none for an image of the audit.

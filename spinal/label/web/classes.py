@@ -37,19 +37,28 @@ class ClassEditor:
         ]
 
     def describe(self) -> list[dict[str, Any]]:
-        """The classes in their order, as ``name``, ``keys``, and ``own``: the key if chosen."""
-        names, own = self.classes.names(), self.classes.keys()
+        """The classes in their order.
+
+        Returns:
+            ``name``, ``keys``, ``own`` (the key if chosen), ``colour``, and ``own_colour`` (whether
+            that was chosen).
+        """
+        names, own, colours = self.classes.names(), self.classes.keys(), self.classes.colours()
         keys = class_keys(names, own)
         return [
-            {"name": name, "keys": keys[i], "own": own.get(name)} for i, name in enumerate(names)
-        ]
+            {
+                "name": name, "keys": keys[i], "own": own.get(name), "colour": colours[name][0],
+                "own_colour": colours[name][1],
+            }
+            for i, name in enumerate(names)
+        ]  # fmt: skip
 
     def list(self, _: Request) -> Response:
         """The classes, and the change that `undo` would take back."""
         return JSONResponse(self._reply())
 
     def change(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Add, rename, merge or remove a class, or choose its key."""
+        """Add, rename, merge or remove a class, or choose its key or colour."""
         kind, person = body.get("kind"), read_text(body, "person")
         name = read_text(body, "name")
         if kind == "add":
@@ -63,6 +72,9 @@ class ClassEditor:
         elif kind == "key":
             key = read_text(body, "target") if body.get("target") else None
             self.classes.set_key(name, key, person)
+        elif kind == "colour":
+            colour = read_text(body, "target") if body.get("target") else None
+            self.classes.set_colour(name, colour, person)
         else:
             raise LabelError(f"there is no change {kind!r}")
         self._on_change()

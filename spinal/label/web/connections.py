@@ -1,4 +1,4 @@
-"""Connections that send no whole request are closed after some seconds."""
+"""Connections that send no whole request are closed after a few seconds."""
 
 from __future__ import annotations
 

@@ -37,31 +37,36 @@ class Dashboard:
 
     def dashboard(self, _: Request) -> Response:
         """All numbers of the dashboard."""
-        classes, beliefs = self.project.settings.classes, self.views.beliefs
-        matrix = self.confusion()
-        audited_labels, audited_probs = self._audited()
-        best = audited_probs.argmax(1) if len(audited_labels) else audited_labels
-        people = self.store.activity.people()
+        beliefs = self.views.beliefs
         seconds = [s for times in self.store.activity.seconds().values() for s in times]
         return JSONResponse(
             {
-                "classes": [
-                    {
-                        "name": name,
-                        "precision": share(matrix[i, i], matrix[:, i].sum()),
-                        "recall": share(matrix[i, i], matrix[i].sum()),
-                        "audited": int((audited_labels == i).sum()),
-                        "audited_right": int(((audited_labels == i) & (best == i)).sum()),
-                    }
-                    for i, name in enumerate(classes)
-                ],
-                "matrix": matrix.tolist(),
-                "calibration": calibration(audited_probs, audited_labels),
-                "people": people,
+                **self.quality(),
+                "people": self.store.activity.people(),
                 "seconds": median(seconds) if seconds else None,
                 "learned_from": beliefs.learned_from if beliefs else None,
             }
         )
+
+    def quality(self) -> dict[str, Any]:
+        """How good the model is: ``classes``, ``matrix`` and ``calibration``."""
+        matrix = self.confusion()
+        labels, probs = self._audited()
+        best = probs.argmax(1) if len(labels) else labels
+        return {
+            "classes": [
+                {
+                    "name": name,
+                    "precision": share(matrix[i, i], matrix[:, i].sum()),
+                    "recall": share(matrix[i, i], matrix[i].sum()),
+                    "audited": int((labels == i).sum()),
+                    "audited_right": int(((labels == i) & (best == i)).sum()),
+                }
+                for i, name in enumerate(self.project.settings.classes)
+            ],
+            "matrix": matrix.tolist(),
+            "calibration": calibration(probs.max(1), best == labels),
+        }
 
     def confusion(self) -> NDArray[np.int64]:
         """Numbers of images by label (rows) and prediction (columns), ``[C, C]``."""
@@ -69,7 +74,7 @@ class Dashboard:
         matrix = np.zeros((len(classes), len(classes)), np.int64)
         for i, name in enumerate(classes):
             rows = guesses.rows(self.store.catalogue.find(Search(label=name)))
-            best = guesses.best[rows[rows >= 0]]
+            best = guesses.sets[rows[rows >= 0]].argmax(1)
             matrix[i] = np.bincount(best, minlength=len(classes))[: len(classes)]
         return matrix
 
@@ -102,21 +107,20 @@ def share(part: int, whole: int) -> dict[str, float] | None:
     return {"value": p, "low": low, "high": high, "n": int(whole)}
 
 
-def calibration(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> list[dict[str, Any]]:
+def calibration(sure: NDArray[np.float32], is_right: NDArray[np.bool_]) -> list[dict[str, Any]]:
     """How often predictions are right, by how sure they are.
 
     Args:
-        probs: class probabilities, ``[A, C]``.
-        labels: classes, ``[A]``.
+        sure: the probability of each prediction, ``[A]``.
+        is_right: whether it is right, ``[A]``.
 
     Returns:
         For groups of equally many images, least sure first: their mean ``confidence``, and the
         `share` of right predictions.
     """
-    if len(labels) < LEAST:
+    if len(sure) < LEAST:
         return []
-    sure, is_right = probs.max(1), probs.argmax(1) == labels
-    parts = np.array_split(np.argsort(sure, kind="stable"), min(GROUPS, len(labels) // LEAST))
+    parts = np.array_split(np.argsort(sure, kind="stable"), min(GROUPS, len(sure) // LEAST))
     return [
         {
             "confidence": float(sure[part].mean()),

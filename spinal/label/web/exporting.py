@@ -28,6 +28,7 @@ DOWNLOADS = {
     "jsonl": "labels.jsonl",
     "coco": "labels.coco.json",
     "label-studio": "label-studio.json",
+    "notes": "notes.csv",
     "imagefolder": "labelled.zip",
     "model": "classifier.zip",
 }

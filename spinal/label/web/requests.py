@@ -52,11 +52,13 @@ def explain(_: Request, error: Exception) -> Response:
 
 
 def read_answer(body: Any) -> Answer:
-    """An answer; LabelError if it is none."""
+    """An answer; LabelError if it is none. Several classes of an image are a list."""
     if not isinstance(body, dict):
         raise LabelError("an answer is a JSON object")
     image, label = body.get("image"), body.get("label")
-    if not isinstance(image, int) or not (label is None or isinstance(label, str)):
+    if isinstance(label, list) and all(isinstance(name, str) for name in label):
+        label = tuple(label)
+    if not isinstance(image, int) or not (label is None or isinstance(label, str | tuple)):
         raise LabelError("an answer has the number of an image, and a class or null")
     reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement", "browse"):
@@ -87,5 +89,5 @@ def read_range(request: Request) -> tuple[int, int]:
     """The first tile of a page of them, and how many."""
     values = [request.query_params.get(name, "0") for name in ("start", "n")]
     if not all(value.isdecimal() and len(value) < 10 for value in values):
-        raise RefusedError(400, "start and n are whole numbers")
+        raise RefusedError(400, "start and n are integers")
     return int(values[0]), min(int(values[1]) or 60, MOST_TILES)

@@ -20,17 +20,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from spinal.errors import DataError, LabelError, SpinalError
-from spinal.label.learning.agreement import find_agreements
+from spinal.label.learning.agreement import find_agreements, find_set_agreements
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.store.pictures import Picture, inspect
 from spinal.label.store.previews import SHOWN, THUMBNAIL
 from spinal.label.store.project import Project
 from spinal.label.store.questions import REASONS as QUESTIONS
 from spinal.label.store.questions import Question
+from spinal.label.store.sets import from_text
 from spinal.label.web.browsing import Browser
 from spinal.label.web.classes import ClassEditor
 from spinal.label.web.dashboard import Dashboard
 from spinal.label.web.exporting import Exporter
+from spinal.label.web.multi import MultiDashboard, MultiViews
+from spinal.label.web.notes import NoteTaker
 from spinal.label.web.requests import (
     MOST_TILES,
     explain,
@@ -70,8 +73,10 @@ class Server:
     ) -> None:
         self.project, self.store, self.rules = project, project.store, rules
         self.supervisor = supervisor
-        self.views, self.texts = Views(project), TextViews(project)
-        self.browser = Browser(self.views)
+        multi = project.settings.multi
+        self.views, self.texts = (MultiViews if multi else Views)(project), TextViews(project)
+        self.notes = NoteTaker(project)
+        self.browser = Browser(self.views, self.notes)
         self._classes = ClassEditor(project, self._wake)
         self.exporter, self.trying = Exporter(project), Trying(self.views)
         self._decoding = CapacityLimiter(DECODED)
@@ -97,8 +102,9 @@ class Server:
                 Route("/api/answers", posted(self.answers), methods=["POST"]),
                 Route("/api/undo", posted(self.undo), methods=["POST"]),
                 *self.browser.routes,
-                *Dashboard(self.browser).routes,
+                *(MultiDashboard if multi else Dashboard)(self.browser).routes,
                 *self._classes.routes,
+                *self.notes.routes,
                 *self.exporter.routes,
                 *self.trying.routes,
             ],
@@ -220,22 +226,21 @@ class Server:
         asked = self.store.questions.ask(read_text(body, "client"), person, n) if n else []
         last = self.store.last_answer(person)
         return {
-            "questions": [self._describe(question) for question in asked],
+            "questions": [self._describe(question, person) for question in asked],
             "progress": self.store.progress(),
             "last": last and last["token"],
         }
 
-    def _describe(self, question: Question) -> dict[str, Any]:
-        """A question with the model's prediction, unless it would bias the answer."""
-        beliefs = self.views.beliefs
-        belief = None
-        if (
-            beliefs is not None
-            and not question.reserved
-            and question.reason not in ("again", "second")
-        ):
+    def _describe(self, question: Question, person: str) -> dict[str, Any]:
+        """A question with notes and the model's prediction, unless these would bias the answer."""
+        beliefs, belief = self.views.beliefs, None
+        noted = self.notes.describe(question.image)
+        if question.reserved or question.reason in ("again", "second"):
+            noted["notes"] = [said for said in noted["notes"] if said["person"] == person]
+            noted["flagged"] = any(said["flagged"] for said in noted["notes"])
+        elif beliefs is not None:
             belief = beliefs.about(question.image)
-        return {**asdict(question), "belief": belief}
+        return {**asdict(question), "belief": belief, **noted}
 
     def _wake(self) -> None:
         if self.supervisor is not None:
@@ -253,6 +258,7 @@ class Server:
             {
                 "name": self.project.folder.name,
                 "kind": settings.kind,
+                "multi": settings.multi,
                 "classes": self._classes.describe(),
                 "model": settings.describe_model(),
                 "shares": self.views.shares(),
@@ -288,7 +294,12 @@ class Server:
 
     def agreement(self, _: Request) -> Response:
         """How far each two people agree."""
-        pairs = find_agreements(self.store.activity.opinions())
+        opinions = self.store.activity.opinions()
+        if self.store.multi:
+            sets = [(image, person, from_text(label)) for image, person, label in opinions]
+            pairs = find_set_agreements(sets, self.store.classes.names())
+        else:
+            pairs = find_agreements(opinions)
         return JSONResponse({"pairs": [asdict(pair) for pair in pairs]})
 
     def problems(self, _: Request) -> Response:

@@ -14,19 +14,26 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from spinal.errors import SpinalError
+from spinal.label.known.sets import read_sets
 from spinal.label.known.table import read_table, read_text_table
+from spinal.label.store.sets import Label
 
 #: Questions that the page holds, so that the next images are fetched ahead.
 AHEAD = 4
 
 
-def read_answers(table: Path, text_column: str | None = None) -> dict[str, str]:
+def read_answers(
+    table: Path, text_column: str | None = None, *, multi: bool = False
+) -> dict[str, Label]:
     """The class of each image, from a CSV table with the columns ``path`` and ``label``.
 
     Args:
         table: the file.
-        text_column: of texts, the column with them, in the place of ``path``.
+        text_column: of texts, the column with them, instead of ``path``.
+        multi: whether an image can have several classes; see `spinal.label.known.sets`.
     """
+    if multi:
+        return dict(read_sets(table, text_column))
     return dict(read_table(table) if text_column is None else read_text_table(table, text_column))
 
 
@@ -71,16 +78,17 @@ class Person:
     """Answers from known labels, and is wrong now and then.
 
     Args:
-        labels: the class of each image, by path.
-        classes: the possible answers; an image of another class is skipped.
-        mistakes: share of wrong answers, drawn at random.
+        labels: the class of each image, by path; where an image can have several, all of them.
+        classes: the possible answers; an image of another class is skipped, or the class left out
+            where there can be several.
+        mistakes: share of wrong answers, drawn at random; of several classes, one is wrong.
         seed: of the mistakes.
         name: name of the person.
     """
 
     def __init__(
         self,
-        labels: Mapping[str, str],
+        labels: Mapping[str, Label],
         classes: Sequence[str],
         *,
         mistakes: float = 0.0,
@@ -90,12 +98,17 @@ class Person:
         self.labels, self.classes, self.mistakes = labels, tuple(classes), mistakes
         self.seed, self.name = seed, name
 
-    def answer(self, path: str) -> str | None:
+    def answer(self, path: str) -> Label | None:
         """The answer about an image, always the same."""
         label = self.labels.get(path)
+        rng = np.random.default_rng([self.seed, *path.encode()])
+        if isinstance(label, tuple):
+            chosen = {name for name in label if name in self.classes}
+            if rng.random() < self.mistakes:
+                chosen ^= {str(rng.choice(self.classes))}
+            return tuple(sorted(chosen))
         if label not in self.classes:
             return None
-        rng = np.random.default_rng([self.seed, *path.encode()])
         if rng.random() < self.mistakes:
             return str(rng.choice([name for name in self.classes if name != label]))
         return label
@@ -186,7 +199,7 @@ class Connection:
                 self._connection.request(method, path, body, headers)
                 response = self._connection.getresponse()
                 break
-            except ConnectionError:  # the server hangs up on who is silent for some seconds
+            except ConnectionError:  # the server hangs up on who is silent for a few seconds
                 self._connection.close()
                 if attempt:
                     raise

@@ -103,7 +103,9 @@ class Views:
         return [
             {
                 "image": image, "path": said[0]["path"],
-                "answers": [{"person": s["person"], "label": s["label"]} for s in said],
+                "answers": [
+                    {"person": s["person"], "label": self.store.shown(s["label"])} for s in said
+                ],
                 "consensus": together.get(image),
             }
             for image, said in ((k, list(g)) for k, g in groupby(rows, lambda r: r["image"]))
@@ -128,7 +130,7 @@ class Views:
             votes[images.index(row["image"]), people.index(row["person"])] = classes.index(
                 row["label"]
             )
-        # Disputed images were not learnt from; for others there are models without them.
+        # Disputed images were not learned from; for others there are models without them.
         probs = beliefs.probs[np.searchsorted(beliefs.images, images)]
         checked = dict(zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True))
         probs = np.array([checked.get(image, p) for image, p in zip(images, probs, strict=True)])
@@ -155,13 +157,11 @@ class Views:
         for row in rows:
             image = int(beliefs.images[row])
             if image in paths:
-                best = int(beliefs.probs[row].argmax())
-                tiles.append(
-                    {
-                        "image": image,
-                        "path": paths[image],
-                        "label": beliefs.classes[best],
-                        "confidence": float(beliefs.probs[row, best]),
-                    }
-                )
+                guess = self._guess(beliefs, row)
+                tiles.append({"image": image, "path": paths[image], **guess})
         return tiles
+
+    def _guess(self, beliefs: Beliefs, row: int) -> dict[str, Any]:
+        """What the model predicts: ``label`` and ``confidence``."""
+        best = int(beliefs.probs[row].argmax())
+        return {"label": beliefs.classes[best], "confidence": float(beliefs.probs[row, best])}

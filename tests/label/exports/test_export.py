@@ -54,7 +54,9 @@ def test_a_table_that_can_be_read_again(tmp_path: Path, labelled) -> None:
     project, labels = labelled
     (path,) = export(project, str(project.folder / "labels.csv"))
     table = pd.read_csv(path)
-    assert list(table) == ["path", "label", "person", "at", "round", "reason", "audit"]
+    assert list(table) == [
+        "path", "label", "person", "at", "round", "reason", "audit", "flagged", "note"
+    ]  # fmt: skip
     assert len(table) == 18
     assert dict(zip(table["path"], table["label"], strict=True)) == {
         name: labels[name] for name in table["path"]
@@ -144,6 +146,30 @@ def test_label_studio(tmp_path: Path, labelled) -> None:
         assert task["data"]["image"] == f"/data/local-files/?d={task['data']['path']}"
     assert configuration.read_text() == labelling_configuration(CLASSES)
     assert 'value="a &amp; &lt;b&gt;"' in labelling_configuration(["a & <b>"])
+
+
+def test_flags_and_notes(tmp_path: Path, labelled) -> None:
+    project, _ = labelled
+    one, other = project.store.labelled()[:2]
+    skipped = next(row for row in project.store.images() if row["label"] is None)
+    project.store.notes.set([one["id"], skipped["id"]], "ada", flagged=True, note='half a "cat"')
+    table = pd.read_csv(export(project, "csv", tmp_path / "a.csv")[0]).set_index("path")
+    assert table.loc[one["path"], ["flagged", "note"]].tolist() == [True, 'half a "cat"']
+    assert not table.loc[other["path"], "flagged"]
+    assert pd.isna(table.loc[other["path"], "note"])
+    lines = export(project, "jsonl", tmp_path / "a.jsonl")[0].read_text().splitlines()
+    said = {row["path"]: row.get("note") for row in map(json.loads, lines)}
+    assert {path: note for path, note in said.items() if note} == {one["path"]: 'half a "cat"'}
+    images = json.loads(export(project, "coco", tmp_path / "a.json")[0].read_text())["images"]
+    noted = {i["file_name"]: (i["flagged"], i["note"]) for i in images if "note" in i}
+    assert noted == {one["path"]: (True, 'half a "cat"')}
+    tasks = json.loads(export(project, "label-studio", tmp_path / "b.json")[0].read_text())
+    data = [task["data"] for task in tasks if "note" in task["data"]]
+    assert [(d["path"], d["note"]) for d in data] == [(one["path"], 'half a "cat"')]
+    notes = pd.read_csv(export(project, "notes", tmp_path / "notes.csv")[0])
+    assert set(notes["path"]) == {one["path"], skipped["path"]}  # also without a label
+    assert notes["note"].tolist() == ['half a "cat"'] * 2
+    assert notes["flagged"].all()
 
 
 def test_predictions_for_the_rest(tmp_path: Path, modelled) -> None:

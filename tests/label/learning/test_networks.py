@@ -75,7 +75,13 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return start
 
 
-@pytest.mark.parametrize("network", ["lenet@16", "vgg@16", "fine-tuned"])
+@pytest.mark.parametrize(
+    "network",
+    [
+        "fine-tuned",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("lenet@16", "vgg@16")),
+    ],
+)
 def test_from_the_first_question_to_the_exported_classifier(
     tmp_path: Path, begin: Any, network: str
 ) -> None:

@@ -141,6 +141,7 @@ def test_wrong_labels_are_found() -> None:
     assert len(few) == 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fast")
 def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     said: list[dict[str, Any]] = []
@@ -148,7 +149,8 @@ def test_from_the_first_question_to_likely_mistakes(project: Project) -> None:
     work(busy)
     assert {"state": "features", "done": 40, "total": 40} in said
     assert project.store.rounds() == []
-    assert project.store.questions.waiting() == 20  # ten to begin with, and a batch
+    asked = [row for row in project.store.images() if not row["reserved"]]
+    assert project.store.questions.waiting() == len(asked)  # of many, ten and five batches
 
     label(project, 20, wrong=5)
     work(busy)
@@ -219,11 +221,39 @@ def test_new_and_broken_files_while_it_runs(project: Project) -> None:
     busy._next_scan = 0
     work(busy)
     assert {row["path"] for row in project.store.problems()} == {"image-0061.png", "image-0062.png"}
-    assert len(busy._places) == 41
+    assert len(busy.features.places) == 41
     (project.folder / "image-0062.png").write_bytes(whole)
     busy._next_scan = 0
     work(busy)
-    assert len(busy._places) == 42  # what was repaired joins, too
+    assert len(busy.features.places) == 42  # what was repaired joins, too
+
+
+@pytest.mark.usefixtures("fast")
+def test_questions_are_chosen_before_the_first_fit(project: Project) -> None:
+    label(project, 12)  # at random, before features are there
+    busy = Worker(project, lambda _: None)
+    while not project.store.questions.waiting():
+        assert busy.step()
+    assert project.store.last_round() == 0
+    work(busy)
+    assert project.store.last_round() >= 1
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("fast")
+def test_questions_do_not_run_out_where_fits_are_slow(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    real = rounds.fit
+    monkeypatch.setattr(rounds, "fit", lambda *a: asked.append(a[3]) or real(*a))
+    busy = Worker(project, lambda _: None)
+    work(busy)
+    label(project, 12)
+    work(busy)
+    label(project, 26)  # while the next fit is not ready
+    work(busy)
+    assert asked == [50, 52]
 
 
 @pytest.mark.long

@@ -86,12 +86,11 @@ def test_the_interval_is_wilsons(part: int, whole: int) -> None:
 
 def test_calibration_by_groups() -> None:
     sure = np.linspace(0.5, 0.95, 10)
-    probs = np.column_stack([sure, 1 - sure])
-    groups = calibration(probs, np.array([0, 1] * 5))
+    groups = calibration(sure, np.array([True, False] * 5))
     assert [group["n"] for group in groups] == [5, 5]
     assert groups[0]["confidence"] == pytest.approx(sure[:5].mean())
     assert [group["value"] for group in groups] == [3 / 5, 2 / 5]
-    assert calibration(probs[:4], np.zeros(4, np.int64)) == []
+    assert calibration(sure[:4], np.ones(4, bool)) == []
 
 
 def test_who_did_what(client: TestClient, project: Project) -> None:

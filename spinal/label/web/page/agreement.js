@@ -11,18 +11,23 @@ export const isShown = ({ answers }) => pair === null || pair.every((name) => an
 /** Draw the table; ``changed`` is called when other people are chosen. */
 export async function draw(changed) {
   const { pairs } = await api.get("/api/agreement").catch(() => ({ pairs: [] }));
+  const last = pairs.some(({ classes }) => classes.length) ? "Kappa by class" : "Most often differ";
   if (!pairs.some(({ people }) => same(people))) pair = null;
   $("agreement").hidden = !pairs.length;
   $("agreement").replaceChildren(
     el("table", { class: "figures" },
       el("caption", {}, about("How far people agree on images that both labelled, before anybody decides")),
-      el("thead", {}, el("tr", {}, ...["People", "Images", "Agreed", "Cohen's kappa", "Most often differ"].map((text) => el("th", { scope: "col" }, text)))),
+      el("thead", {}, el("tr", {}, ...["People", "Images", "Agreed", "Cohen's kappa", last].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, ...pairs.map((row) => line(row, changed)))));
 }
 
 const same = (people) => pair !== null && people.join("\n") === pair.join("\n");
 
-function line({ people, images, agreed, kappa, confused }, changed) {
+/** Cohen's kappa of each class, where an image can have several; the lowest first. */
+const byClass = (classes) => [...classes].sort((a, b) => (a[2] ?? 2) - (b[2] ?? 2))
+  .map(([name, , kappa]) => `${name} ${kappa === null ? "–" : kappa.toFixed(2)}`).join(" · ");
+
+function line({ people, images, agreed, kappa, confused, classes }, changed) {
   const choose = () => {
     pair = same(people) ? null : people;
     draw(changed);
@@ -33,5 +38,5 @@ function line({ people, images, agreed, kappa, confused }, changed) {
     el("td", {}, count(images, "image")),
     el("td", {}, percent(agreed / images)),
     el("td", {}, kappa === null ? "–" : kappa.toFixed(2)),
-    el("td", {}, confused.slice(0, 2).map(([labels, n]) => `${labels.join(" / ")} ${n}`).join(", ") || "–"));
+    el("td", {}, classes.length ? byClass(classes) : confused.slice(0, 2).map(([labels, n]) => `${labels.join(" / ")} ${n}`).join(", ") || "–"));
 }

@@ -78,21 +78,28 @@ export const next = (n) => insist("/api/next", { n });
 const batches = []; // tokens of answers that were given at once, since the page was opened
 let sent = Promise.resolve(); // when all that was given before has been sent
 
-/** What was answered and not acknowledged, by this tab or another one: bodies of requests. */
+/** What was said and not acknowledged, by this tab or another one: requests, as id, path and body. */
 const outbox = {
   read: () => JSON.parse(localStorage.getItem(OUTBOX) ?? "[]"),
-  write: (bodies) => bodies.length ? localStorage.setItem(OUTBOX, JSON.stringify(bodies)) : localStorage.removeItem(OUTBOX),
-  add: (body) => outbox.write([...outbox.read(), body]),
-  remove: (body) => outbox.write(outbox.read().filter((other) => other.answers[0].token !== body.answers[0].token)),
+  write: (requests) => requests.length ? localStorage.setItem(OUTBOX, JSON.stringify(requests)) : localStorage.removeItem(OUTBOX),
+  add: (request) => outbox.write([...outbox.read(), request]),
+  remove: ({ id }) => outbox.write(outbox.read().filter((other) => other.id !== id)),
 };
 
-/** Send answers when all before them are stored, and return the reply. */
-export async function answer(answers, n = 0) {
-  const body = { answers, n, person: person.get() };
-  outbox.add(body);
-  const reply = sent.then(() => insist("/api/answers", body)).finally(() => outbox.remove(body));
+/** Send something when all before it is stored, and return the reply. */
+function send(path, body) {
+  const request = { id: token(), path, body: { ...body, person: person.get() } };
+  outbox.add(request);
+  const reply = sent.then(() => insist(path, request.body)).finally(() => outbox.remove(request));
   sent = reply.catch(() => {});
-  await reply;
+  return reply;
+}
+
+/** Flag images, or note something on them; what is noted on the first. */
+export const note = (images, what) => send("/api/notes", { images, ...what });
+
+export async function answer(answers, n = 0) {
+  const reply = await send("/api/answers", { answers, n });
   batches.push(answers.map((each) => each.token));
   return reply;
 }
@@ -128,10 +135,11 @@ export async function undoLast() {
   return true;
 }
 
-/** What was answered and not acknowledged when the page was closed. */
+/** What was said and not acknowledged when the page was closed. */
 export async function sendLeftOvers() {
-  for (const body of outbox.read()) {
-    await insist("/api/answers", body).catch((error) => complain(error.message));
-    outbox.remove(body);
+  for (const request of outbox.read()) {
+    const { path = "/api/answers", body = request } = request; // before there were notes, bodies alone
+    await insist(path, body).catch((error) => complain(error.message));
+    outbox.remove(request);
   }
 }

@@ -8,6 +8,7 @@ import * as exporting from "./export.js";
 import * as labelling from "./label.js";
 import * as tiles from "./tiles.js";
 import * as viewer from "./viewer.js";
+import { named, setColours } from "./colours.js";
 import { $, about, count, el, percent, redraw, setKind } from "./dom.js";
 
 // Name, text, module and element of each view. A module has open(name, state, wanted, go) and
@@ -39,7 +40,11 @@ async function begin() {
   poll();
 }
 
-const fetchState = () => api.get(`/api/state?person=${encodeURIComponent(api.person.get())}`);
+async function fetchState() {
+  const fresh = await api.get(`/api/state?person=${encodeURIComponent(api.person.get())}`);
+  setColours(fresh.classes);
+  return fresh;
+}
 
 async function refresh() {
   state = await fetchState();
@@ -115,14 +120,15 @@ async function showProblems() {
 const closeButton = () => el("form", { method: "dialog" }, el("button", { class: "primary" }, "Close"));
 
 function showHelp() {
-  const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"],
+  const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"], [["."], "flag"], [[","], "note"],
     [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], state.kind === "texts" ? "go through tiles; unfold and scroll a text" : "go through tiles"],
-    [["Enter"], "take the model's guess; confirm, keep, open"], [["space"], "in Browse: select"],
+    ...(state.multi ? [[["Enter"], "submit the classes that are on; confirm, save, open"], [["Shift+Enter"], "take the model's guess"]]
+      : [[["Enter"], "take the model's guess; confirm, keep, open"]]), [["space"], "in Browse: select"],
     ...(state.kind === "texts" ? [] : [[["+", "-", "0"], "zoom in, out, whole image"], [["[", "]"], "brightness"], [["{", "}"], "contrast"]]),
     [["/"], "find a class, where there are many"], [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>
-      [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, text)])),
+      [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, ...named(text))])),
     closeButton());
   $("help").showModal();
 }

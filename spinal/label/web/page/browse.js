@@ -1,21 +1,26 @@
 // All images: found by what is known of them, by name, or by likeness; one or many given a class.
 
 import * as api from "./api.js";
+import { named } from "./colours.js";
 import { classOf } from "./label.js";
-import { $, about, count, el, percent, toast } from "./dom.js";
+import { $, about, count, el, percent, toast, words } from "./dom.js";
+import * as notes from "./notes.js";
+import { Editor } from "./sets.js";
 import { preview } from "./text.js";
 import * as viewer from "./viewer.js";
 
 const PAGE = 60;
-const NOTHING = { name: "", state: "", label: "", predicted: "", sure: "", person: "", order: "name", like: "" };
+const NOTHING = { name: "", state: "", label: "", predicted: "", sure: "", person: "", marked: "", order: "name", like: "" };
 const STATES = [["", "All"], ["labelled", "Labelled"], ["unlabelled", "Not labelled"], ["skipped", "Skipped"],
   ["disputed", "Disputed"], ["problem", "Cannot be shown"]];
 const SURE = [["", "Any"], ["0-0.5", "Under 50\u202f%"], ["0.5-0.8", "50 to 80\u202f%"], ["0.8-0.95", "80 to 95\u202f%"],
   ["0.95-1", "Over 95\u202f%"]];
+const MARKED = [["", "Any"], ["flagged", "Flagged"], ["noted", "With a note"]];
 const ORDERS = [["name", "Name"], ["recent", "Last answered"], ["unsure", "Least sure"], ["sure", "Surest"]];
 
 let state = null, query = { ...NOTHING }, items = [], total = 0, start = 0, requests = 0, options = "", lastPicked = 0;
 const selected = new Set(); // numbers of images
+let editor = null; // where an image can have several classes: what the selected ones get
 
 /** Open the view; with something to look for, the search begins anew with it. */
 export async function open(_, now, wanted) {
@@ -27,12 +32,16 @@ export async function open(_, now, wanted) {
 
 export function update(now) {
   state = now;
-  build();
+  if (build()) load(start);
 }
 
+/** Draw the controls again if they have to differ; whether they had to. */
 function build() {
   const needed = JSON.stringify([state.classes, Object.keys(state.people)]);
-  if (options === needed) return fill();
+  if (options === needed) {
+    fill();
+    return false;
+  }
   options = needed;
   const classes = [["", "Any"], ...state.classes.map(({ name }) => [name, name])];
   const people = [["", "Anybody"], ...Object.keys(state.people).map((name) => [name, name])];
@@ -43,16 +52,17 @@ function build() {
       field(state.kind === "texts" ? "Words" : "Name", el("input", { id: "filter-name", type: "search", maxlength: "200",
         placeholder: state.kind === "texts" ? "Part of a text" : "Part of a name", oninput: later })),
       el("button", { id: "filter-toggle", type: "button", "aria-expanded": "false", onclick: toggleFilters }, "Filters"), // on narrow screens
-      choice("state", "Show", STATES), choice("label", "Class", classes), choice("predicted", "The model says", classes),
+      choice("state", "Show", state.multi ? [...STATES, ["none", "None of the classes"]] : STATES), choice("label", "Class", classes), choice("predicted", "The model says", classes),
       choice("sure", "How sure it is", SURE), ...(people.length > 2 ? [choice("person", "Answered by", people)] : []),
-      choice("order", "Order", ORDERS),
+      choice("marked", "Flags and notes", MARKED), choice("order", "Order", ORDERS),
       el("button", { id: "reset", type: "button", class: "quiet", onclick: () => search(NOTHING) }, "Reset")),
     el("div", { id: "alike", hidden: true }),
-    el("div", { id: "images", role: "listbox", "aria-multiselectable": "true", "aria-label": about("Images"), class: state.kind === "texts" ? "has-text" : "" }),
+    el("div", { id: "images", role: "listbox", "aria-multiselectable": "true", "aria-label": about("Images"), class: `${state.kind === "texts" ? "has-text" : ""} ${state.multi ? "sets" : ""}` }),
     el("p", { id: "none-found", class: "empty", hidden: true }, about("No image is like that.")),
     el("div", { id: "pages" }),
     el("div", { id: "selection", role: "region", "aria-label": about("Selected images"), hidden: true }));
   fill();
+  return true;
 }
 
 const field = (text, control) => el("label", { class: "field" }, el("span", {}, text), control);
@@ -131,10 +141,11 @@ const isKept = (item) => item.reserved && !item.label && !item.skipped && !item.
 function tile(item, i) {
   const says = caption(item);
   const node = el("div", { class: `tile ${isKept(item) ? "kept" : ""}`, role: "option", tabindex: i ? "-1" : "0", "data-image": item.image,
-    "aria-selected": "false", "aria-disabled": isKept(item) ? "true" : null, "aria-label": `${item.path}: ${says.map((part) => part.textContent).join(" ")}` },
+    "aria-selected": "false", "aria-disabled": isKept(item) ? "true" : null, "aria-label": [item.path, ...says.map((part) => part.textContent), ...(item.flagged ? ["flagged"] : []), ...(item.noted ? ["has a note"] : [])].join(", ") },
     item.problem ? el("div", { class: "no-image" }, item.problem)
       : preview(item, state.kind),
     ...(isKept(item) ? [] : [el("span", { class: "check", "aria-hidden": "true", onclick: (event) => pick(i, event.shiftKey) })]),
+    notes.marks(item),
     el("div", { class: "caption" }, ...says.flatMap((part) => [part, " "])));
   if (state.kind === "images") node.title = item.path;
   if (!item.problem) node.firstElementChild.onclick = () => look(item);
@@ -142,15 +153,17 @@ function tile(item, i) {
 }
 
 function caption(item) {
-  const guess = item.predicted && `${item.predicted}? ${percent(item.confidence)}`;
+  const guess = item.predicted && `${words(item.predicted)}? ${percent(item.confidence)}`;
   const soft = (text) => el("span", { class: "muted" }, text);
   if (item.problem) return [soft("cannot be shown")];
   if (item.disputed) return [el("strong", {}, "disputed")];
-  if (item.label) return [el("strong", {}, item.label), ...(guess && item.predicted !== item.label ? [soft(guess)] : [])];
+  if (item.label) return [el("strong", {}, ...named(item.label)), ...(guess && isOther(item) ? [soft(guess)] : [])];
   if (item.skipped) return [soft("skipped")];
   if (isKept(item)) return [soft("for the audit")];
   return [soft(guess ?? "no label")];
 }
+
+const isOther = ({ label, predicted }) => `${[label].flat().sort()}` !== `${[predicted].flat().sort()}`;
 
 const nodes = () => [...$("images").children];
 
@@ -178,23 +191,50 @@ function selectPage() {
 
 function drawSelection() {
   $("selection").hidden = !selected.size;
+  if (!selected.size) editor = null;
   $("selection").replaceChildren(el("strong", {}, `${selected.size} selected`),
-    el("div", { class: "choices" }, ...state.classes.map(({ name }) => el("button", { onclick: () => give([...selected], name) }, name)),
+    el("div", { class: "choices" }, ...(state.multi ? switches() : state.classes.map(({ name }) => el("button", { onclick: () => give([...selected], name) }, ...named(name)))),
       el("button", { class: "quiet", onclick: () => give([...selected], null) }, "Skip"),
+      el("button", { class: "quiet", id: "flag-selected", onclick: () => flag([...selected]) }, isFlagged([...selected]) ? "Flag no more" : "Flag"),
       ...(selected.size === 1 ? [el("button", { class: "quiet", onclick: () => alike([...selected][0]) }, about("Similar images"))] : []),
       el("button", { class: "quiet", onclick: () => { for (const item of items) mark(item, false); drawSelection(); } }, "Select none")));
+}
+
+/** Buttons for several classes, and one that gives them to all that is selected. */
+function switches() {
+  const save = el("button", { class: "primary", onclick: () => give([...selected], editor.label) });
+  const draw = (label) => { save.textContent = `Label ${selected.size} ${words(label)}`; };
+  const [only] = selected.size === 1 ? items.filter(({ image }) => selected.has(image)) : [];
+  editor = new Editor(editor?.label ?? only?.label, state.classes, draw);
+  draw(editor.label);
+  return [...editor.buttons, save];
+}
+
+/** The key of a class gives it to images; where these can have several, it switches it on and off. */
+function choose(at, images, name) {
+  if (!state.multi) return give(images, name);
+  if (!editor) pick(at);
+  editor.toggle(name);
 }
 
 /** Give images a class, or none; what others said of them before no longer counts. */
 async function give(images, label) {
   if (!images.length) return;
-  const focused = nodes().indexOf(document.activeElement);
   try {
     await api.answer(images.map((image) => ({ token: api.token(), image, label, reason: "browse" })));
   } catch (error) {
     return api.complain(error.message);
   }
-  toast(about(`${count(images.length, "image")} `) + `${label === null ? "skipped" : `labelled ${label}`}.`, { text: "Undo", run: undo });
+  toast(about(`${count(images.length, "image")} `) + `${label === null ? "skipped" : `labelled ${words(label)}`}.`, { text: "Undo", run: undo });
+  await again();
+}
+
+const isFlagged = (images) => items.filter(({ image }) => images.includes(image)).every(({ flagged }) => flagged);
+const flag = (images) => notes.flag(images, !isFlagged(images), again);
+
+/** Load this page once more, and keep the focus where it was. */
+async function again() {
+  const focused = nodes().indexOf(document.activeElement);
   await load(start);
   if (focused >= 0) focus(Math.min(focused, items.length - 1));
 }
@@ -203,8 +243,14 @@ async function undo() {
   if (await api.undoLast()) await load(start);
 }
 
+/** Write a note on an image, of which only the sign is known here. */
+async function write(item) {
+  const known = await api.get(`/api/about/${item.image}`).catch((error) => api.complain(error.message));
+  if (known && await notes.editNote(known)) await again();
+}
+
 const look = (item) => !item.problem && viewer.show(items.filter((each) => !each.problem), item, state,
-  { give: (image, label) => give([image], label), alike, isKept });
+  { give: (image, label) => give([image], label), marked: again, alike, isKept });
 
 function focus(i) {
   const all = nodes();
@@ -227,8 +273,10 @@ export function key(event) {
   else {
     const name = classOf(event.key, state);
     const images = selected.size ? [...selected] : at >= 0 && !isKept(items[at]) ? [items[at].image] : [];
-    if (!name || !images.length) return false;
-    give(images, name);
+    if (name && images.length) choose(at, images, name);
+    else if (event.key === "." && images.length) flag(images);
+    else if (event.key === "," && at >= 0) write(items[at]);
+    else return false;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 // The buttons of the classes, and finding one among many by its name.
 
+import { named } from "./colours.js";
 import { $, el } from "./dom.js";
 
 const MANY = 9;
@@ -8,7 +9,7 @@ const MANY = 9;
 export function draw({ classes }, choose) {
   $("choices").replaceChildren(...classes.map(({ name, keys }) =>
     el("button", { "data-label": name, onclick: (event) => { leave(event); choose(name); } },
-      el("span", { class: "name" }, name),
+      el("span", { class: "name" }, ...named(name)),
       el("span", { class: "keys" }, ...keys.map((k) => el("kbd", {}, k.toUpperCase()))))));
   const n = classes.length;
   $("choices").classList.toggle("many", n > MANY);
@@ -53,8 +54,8 @@ function filter(classes) {
 
 /** Show for a moment which button was meant; null: skip. */
 export function press(label) {
-  for (const button of document.querySelectorAll("#choices button, #skip")) {
-    const it = label === null ? button.id === "skip" : button.dataset.label === label;
+  for (const button of document.querySelectorAll("#choices button, #skip, #submit")) {
+    const it = label === null ? button.id === "skip" : Array.isArray(label) ? button.id === "submit" : button.dataset.label === label;
     button.classList.toggle("pressed", it);
     if (it) setTimeout(() => button.classList.remove("pressed"), 160);
   }

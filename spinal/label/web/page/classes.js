@@ -1,4 +1,4 @@
-// A dialog to add, rename, merge and remove classes, and to choose their keys.
+// A dialog to add, rename, merge and remove classes, and to choose their keys and colours.
 
 import * as api from "./api.js";
 import { $, count, el } from "./dom.js";
@@ -6,10 +6,11 @@ import { $, count, el } from "./dom.js";
 let counts = {}; // images by class
 let reply = { classes: [], last: null };
 let refresh = async () => {};
+let multi = false; // whether an image can have several
 
 /** Open the dialog; ``changed`` is called after each change, and returns the state of the server. */
 export async function open(state, changed) {
-  refresh = changed;
+  [refresh, multi] = [changed, state.multi];
   counts = state.progress.classes;
   reply = await api.get("/api/classes");
   draw();
@@ -48,12 +49,14 @@ function add(event) {
   edit("add", $("new-class").value.trim()).then(() => $("new-class").focus());
 }
 
-function row({ name, keys, own }) {
+function row({ name, keys, own, colour }) {
   const input = el("input", { value: name, maxlength: "100", "aria-label": `Name of ${name}`, "data-class": name });
   input.onchange = () => edit("rename", name, input.value.trim());
   const key = el("input", { class: "key", value: (own ?? "").toUpperCase(), maxlength: "1", placeholder: (keys.at(-1) ?? "").toUpperCase(), "aria-label": `Key of ${name}` });
   key.onchange = () => edit("key", name, key.value.trim());
-  const node = el("li", {}, input, key,
+  const chosen = el("input", { type: "color", class: "colour", value: colour, "aria-label": `Colour of ${name}` });
+  chosen.onchange = () => edit("colour", name, chosen.value);
+  const node = el("li", {}, chosen, input, key,
     el("span", { class: "value" }, `${counts[name] ?? 0}`),
     el("button", { "aria-label": `Merge ${name}`, onclick: () => askMerge(node, name) }, "Merge"),
     el("button", { "aria-label": `Remove ${name}`, onclick: () => askRemove(node, name) }, "Remove"));
@@ -76,6 +79,6 @@ function askMerge(node, name) {
 }
 
 function askRemove(node, name) {
-  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) are set aside, and the images asked again.`,
+  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) ${multi ? "lose it, and keep their other classes" : "are set aside, and the images asked again"}.`,
     el("button", { class: "primary", onclick: () => edit("remove", name) }, "Remove"));
 }

@@ -1,6 +1,7 @@
 // How good the model is, class by class, and who did what.
 
 import * as api from "./api.js";
+import { named, paint } from "./colours.js";
 import { drawCurve } from "./curve.js";
 import { drawMatrix } from "./matrix.js";
 import { $, about, bar, count, el, percent } from "./dom.js";
@@ -39,7 +40,8 @@ async function load() {
       card("Estimated accuracy", "half", curve),
       card("Calibration", "half", ...calibration()),
       card("Classes", "half", ...classes()),
-      card("Labels and predictions", "half", ...drawMatrix(board, (label, predicted) => go("browse", { label, predicted }))),
+      board.multi ? card("All classes together", "half", ...overall())
+        : card("Labels and predictions", "half", ...drawMatrix(board, (label, predicted) => go("browse", { label, predicted }))),
       card("People", "half", ...people()),
       card("Model", "half", ...model())));
 }
@@ -60,16 +62,26 @@ function classes() {
   if (rows.every(({ precision, recall }) => !precision && !recall)) {
     return [soft("Precision and recall come when labels have been checked: at least five of two classes, and a pause.")];
   }
-  const shown = (share) => share ? el("td", {}, bar(share.value), el("span", { class: "value" }, percent(share.value)),
+  const shown = (share, name) => share ? el("td", {}, paint(bar(share.value, "of-class"), name), el("span", { class: "value" }, percent(share.value)),
     el("span", { class: "muted" }, ` ${percent(share.low)} to ${percent(share.high)}`)) : el("td", { class: "muted" }, "–");
   return [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Classes" }, el("table", { class: "figures" },
     el("thead", {}, el("tr", {}, ...["Class", "Precision", "Recall", "Audit"].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, ...rows.map((row) => el("tr", {},
-      el("th", { scope: "row" }, el("button", { class: "open", onclick: () => go("browse", { label: row.name }) }, row.name),
+      el("th", { scope: "row" }, el("button", { class: "open", onclick: () => go("browse", { label: row.name }) }, ...named(row.name)),
         el("span", { class: "muted" }, count(state.progress.classes[row.name] ?? 0, "label"))),
-      shown(row.precision), shown(row.recall),
+      shown(row.precision, row.name), shown(row.recall, row.name),
       el("td", { class: row.audited ? "" : "muted" }, row.audited ? `${row.audited_right} of ${row.audited}` : "–")))))),
-    soft("Of labelled images, each predicted by a circuit that was fitted without it, with intervals of 95\u202f%. Images that were asked are harder than most, so these are rather low. The audit is drawn at random: so many of the class were predicted right.")];
+    soft("Of labelled images, each predicted by a circuit that was fitted without it, with intervals of 95\u202f%. Images that were asked are harder than most, so these are rather low. The audit is drawn at random: " + (board.multi
+      ? "for so many of its images, the class was predicted right." : "so many of the class were predicted right."))];
+}
+
+/** Means over the classes, where an image can have several. */
+function overall() {
+  const rows = [["Macro-F1", board.scores.macro_f1], ["Mean average precision", board.scores.map]].filter(([, score]) => score);
+  if (!rows.length) return [soft("Shown when labels have been checked: ten images, and a class with five of them.")];
+  return [el("table", { class: "figures" }, el("tbody", {}, ...rows.map(([name, score]) => el("tr", {}, el("th", { scope: "row" }, name),
+    el("td", {}, bar(score.value), el("span", { class: "value" }, percent(score.value)), el("span", { class: "muted" }, ` ${percent(score.low)} to ${percent(score.high)}`)))))),
+  soft(`The mean over ${count(rows[0][1].classes, "class", "classes")}, from ${count(rows[0][1].n, "image")}, with intervals of 95\u202f% by resampling these. Images that were asked are harder than most.`)];
 }
 
 /** Right predictions by how sure they are, in groups of equally many images of the audit. */

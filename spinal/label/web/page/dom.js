@@ -23,7 +23,7 @@ export function redraw(node, ...children) {
   if (!fresh.isEqualNode(node)) node.replaceChildren(...fresh.childNodes);
 }
 
-/** How wide a bar is, in percent: by a property, since inline styles are not allowed. */
+/** How wide a bar is, in percent: by a property, since inline styles in HTML are not allowed. */
 export function bar(share, kind = "") {
   const inner = el("span", { class: `bar-fill ${kind}` });
   inner.style.width = `${Math.max(0, Math.min(100, 100 * share))}%`;
@@ -52,3 +52,7 @@ export const setKind = (kind) => { noun = kind.slice(0, -1); };
 /** A sentence about images, about texts where texts are labelled. */
 export const about = (sentence) =>
   noun === "image" ? sentence : sentence.replaceAll("image", noun).replaceAll("Image", "Text");
+
+/** A label in words: a class; or, where an image can have several, all of them. */
+export const words = (label) =>
+  !Array.isArray(label) ? label : label.length ? label.join(", ") : "none of these";

@@ -1,13 +1,15 @@
 // Labels and model as files; and the model, tried on a photograph or a text from elsewhere.
 
 import * as api from "./api.js";
-import { $, about, bar, el, percent } from "./dom.js";
+import { $, about, bar, el, percent, words } from "./dom.js";
+import { likely, sureOfAll } from "./sets.js";
 
 const FORMATS = [
   ["csv", "CSV table", "A row for each label, with who gave it, when and why"],
   ["jsonl", "JSON Lines", "The same, a line for each label"],
   ["coco", "COCO", "JSON with a category for each class"],
   ["label-studio", "Label Studio", "Tasks to import there"],
+  ["notes", "Notes", "CSV: flags and notes on images, also on those without a label"],
   ["imagefolder", "Folders", "ZIP: a folder for each class, with its images"],
   ["model", "Model", "ZIP: safetensors, a small Python module, and ONNX"],
 ];
@@ -34,7 +36,7 @@ function build() {
   const needed = JSON.stringify([state.classes, state.kind]);
   if (built === needed) return;
   built = needed;
-  const formats = FORMATS.filter(([name]) => state.kind === "images" || !FOR_IMAGES.includes(name));
+  const formats = FORMATS.filter(([name]) => (state.kind === "images" || !FOR_IMAGES.includes(name)) && !(state.multi && name === "imagefolder"));
   $("export").replaceChildren(
     el("div", { class: "view-head" }, el("div", {}, el("h2", {}, "Export and try"),
       el("p", {}, "Take your labels and the model with you; or see what the model says about something new."))),
@@ -116,8 +118,10 @@ function said({ classes, probs, density_rank: rank }) {
     ? [el("p", { class: "warning" }, el("strong", {}, "Unlike anything seen. "), about(rank ? `Of all images here, only ${percent(rank)} are less usual to the model. Do not rely on the class.`
       : "Every image here is more usual to the model. Do not rely on the class."))]
     : [el("p", { class: "muted" }, about(`As usual as others: ${percent(rank)} of the images here are less usual to the model.`))];
-  return [el("p", { class: "figure" }, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
-    ...list.slice(0, 5).map(([name, p], i) => el("div", { class: "belief" }, el("span", { class: "name" }, name), bar(p, i ? "other" : ""), el("span", { class: "value" }, percent(p)))),
+  const { multi } = state;
+  const [best, sure] = multi ? [words(likely(classes.map((name) => ({ name })), probs)), sureOfAll(probs)] : list[0];
+  return [el("p", { class: "figure" }, el("strong", {}, best), el("span", { class: "muted" }, ` ${percent(sure)} sure`)),
+    ...list.slice(0, multi ? 8 : 5).map(([name, p], i) => el("div", { class: "belief" }, el("span", { class: "name" }, name), bar(p, (multi ? p <= 0.5 : i) ? "other" : ""), el("span", { class: "value" }, percent(p)))),
     ...usual];
 }
 

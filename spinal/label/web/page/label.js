@@ -3,9 +3,12 @@
 
 import * as api from "./api.js";
 import * as choices from "./choices.js";
+import { named, paint } from "./colours.js";
+import * as sets from "./sets.js";
 import { drawCurve } from "./curve.js";
 import { $, about, bar, el, percent, redraw, toast } from "./dom.js";
 import { fetchText, fullText, unfold } from "./text.js";
+import { editNote, isMineFlagged, remarks, toggleFlag } from "./notes.js";
 import { drawNeighbours, hideNeighbours } from "./neighbours.js";
 import { Zoom } from "./zoom.js";
 
@@ -24,17 +27,29 @@ export async function start(first) {
   last = first.last;
   $("why-title").textContent = about("Why this image");
   $("stage").classList.toggle("has-text", state.kind === "texts");
-  choices.draw(state, answer);
+  drawChoices();
   $("skip").onclick = () => answer(null);
+  $("submit").onclick = submit;
   $("undo").onclick = undo;
+  $("flag").onclick = () => mark(toggleFlag);
+  $("note-open").onclick = () => mark(editNote);
   await refill();
+}
+
+/** A class is the answer; where an image can have several, it is switched on and off. */
+const choose = (name) => state.multi ? sets.toggle(name, state) : answer(name);
+const submit = () => answer(sets.current(state));
+
+function drawChoices() {
+  choices.draw(state, choose);
+  sets.drawChosen(state);
 }
 
 /** New state of the server: what stands beside the image. */
 export function update(now) {
   const classes = JSON.stringify(now.classes) !== JSON.stringify(state.classes);
   state = now;
-  if (classes) choices.draw(state, answer);
+  if (classes) drawChoices();
   drawSide();
   if ((classes || !questions.length) && !busy) refill(); // what the model believes goes by class
 }
@@ -98,6 +113,7 @@ async function show() {
   $("stage").replaceChildren(shown.node);
   $("stage").scrollTop = 0;
   $("stage").dataset.image = question.image;
+  sets.clear(state);
   $("stage").classList.toggle("small", shown.node.naturalWidth < 200);
   $("file").textContent = shown.title ?? question.path;
   zoom.fresh();
@@ -126,6 +142,25 @@ async function answer(label) {
   }
 }
 
+/** Flag the image that is shown, or write a note on it. */
+async function mark(how) {
+  const question = questions[0];
+  if (!question || $("stage").dataset.image !== `${question.image}`) return;
+  await how(question);
+  const shown = questions[0]; // may be another object by now, of the same image
+  if (shown?.image === question.image) Object.assign(shown, { flagged: question.flagged, notes: question.notes });
+  drawMarks();
+}
+
+function drawMarks() {
+  const question = questions[0];
+  for (const id of ["flag", "note-open"]) $(id).disabled = !question;
+  $("flag").setAttribute("aria-pressed", String(Boolean(question) && isMineFlagged(question)));
+  const said = question ? remarks(question) : [];
+  redraw($("remarks"), ...said);
+  $("remarks").hidden = !said.length;
+}
+
 async function undo() {
   if (busy) return;
   busy = true;
@@ -144,20 +179,27 @@ async function undo() {
 }
 
 /** What the model believes of the image that is shown; undefined if it is hidden or unknown. */
-const guess = () => questions[0]?.belief && sorted(questions[0].belief)[0][0];
+function guess() {
+  const belief = questions[0]?.belief;
+  return belief && (state.multi ? sets.likely(state.classes, belief.probs) : sorted(belief)[0][0]);
+}
 
 export function key(event) {
   if (event.key === "Enter") {
-    if (event.target.closest("button") || !guess()) return false;
-    answer(guess());
+    if (event.target.closest("button")) return false;
+    if (state.multi && !event.shiftKey) submit();
+    else if (!guess()) return false;
+    else answer(guess());
   } else if (event.key === "/" && !$("find").hidden) choices.startFinding();
   else if (event.key === " ") answer(null);
   else if (event.key.toLowerCase() === "u") undo();
   else if (state.kind === "texts" && ["ArrowDown", "ArrowUp"].includes(event.key)) scroll(event.key);
   else {
     const found = classOf(event.key, state);
-    if (!found) return zoom.key(event);
-    answer(found);
+    if (found) choose(found);
+    else if (event.key === ".") mark(toggleFlag);
+    else if (event.key === ",") mark(editNote);
+    else return zoom.key(event);
   }
   return true;
 }
@@ -178,13 +220,14 @@ function drawSide() {
   $("why").dataset.reason = question?.reason ?? "";
   $("reason").replaceChildren(...(question ? because(question) : ["There is nothing to ask."]));
   $("belief").replaceChildren(...believed(question));
+  drawMarks();
   drawProgress();
   drawCurve($("curve"), state);
 }
 
 function because({ reason, belief, round }) {
   if (belief && belief.round !== round) belief = null; // of a newer model than the one that asked
-  const top = belief && sorted(belief).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
+  const top = belief && (state.multi ? unsure(belief) : sorted(belief)).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
     uncertain: ["Uncertain", top ? `One of those that the model is least sure of: ${top}.`
@@ -201,6 +244,8 @@ function because({ reason, belief, round }) {
   return [el("strong", { class: "tag" }, name), text];
 }
 
+const unsure = (belief) => sorted(belief).sort((a, b) => Math.abs(a[1] - 0.5) - Math.abs(b[1] - 0.5));
+
 const sorted = (belief) =>
   state.classes.map(({ name }, i) => [name, belief.probs[i] ?? 0]).sort((a, b) => b[1] - a[1]);
 
@@ -211,12 +256,13 @@ function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
   if (isHidden(question)) return say("Hidden for this question, so that it does not lead you.");
   if (!question?.belief) return say(state.rounds.length ? about("It has not seen this image yet.") : "No model yet: it starts with your first answers.");
-  const list = sorted(question.belief);
+  const list = sorted(question.belief), { multi } = state;
+  const sure = multi ? sets.sureOfAll(question.belief.probs) : list[0][1];
   return [el("div", { class: "figure guess" },
-    el("p", {}, el("strong", {}, list[0][0]), el("span", { class: "muted" }, ` ${percent(list[0][1])} sure`)),
-    el("button", { id: "take", onclick: () => answer(guess()) }, "Take it ", el("kbd", {}, "Enter"))),
-    ...list.slice(0, 5).map(([name, p], i) => el("div", { class: "belief" },
-      el("span", { class: "name" }, name), bar(p, i ? "other" : ""), el("span", { class: "value" }, percent(p))))];
+    el("p", {}, el("strong", {}, ...named(guess())), el("span", { class: "muted" }, ` ${percent(sure)} sure`)),
+    el("button", { id: "take", onclick: () => answer(guess()) }, "Take it ", el("kbd", {}, multi ? "Shift+Enter" : "Enter"))),
+    ...list.slice(0, multi ? 8 : 5).map(([name, p], i) => el("div", { class: "belief" },
+      el("span", { class: "name" }, name), paint(bar(p, (multi ? p <= 0.5 : i) ? "other of-class" : "of-class"), name), el("span", { class: "value" }, percent(p))))];
 }
 
 function drawProgress() {
@@ -232,7 +278,7 @@ function drawProgress() {
       ? [el("p", { class: "done" }, "The plan is fulfilled. Go on if you like, or export the labels.")] : []),
     el("details", { open }, el("summary", {}, "By class"),
       ...state.classes.map(({ name }) => el("div", { class: "belief" }, el("span", { class: "name" }, name),
-        bar((classes[name] ?? 0) / most, "other"), el("span", { class: "value" }, `${classes[name] ?? 0}`)))),
+        paint(bar((classes[name] ?? 0) / most, "of-class"), name), el("span", { class: "value" }, `${classes[name] ?? 0}`)))),
     ...(Object.keys(state.people).length > 1
       ? [el("p", { class: "muted" }, Object.entries(state.people).map(([who, n]) => `${who} ${n}`).join(" · "))] : []));
 }

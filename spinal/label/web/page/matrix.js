@@ -1,5 +1,6 @@
 // The confusion matrix: labels and predictions; each cell opens its images.
 
+import { named } from "./colours.js";
 import { about, count, el } from "./dom.js";
 
 export function drawMatrix({ classes, matrix }, open) {
@@ -18,7 +19,7 @@ export function drawMatrix({ classes, matrix }, open) {
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Labels and predictions" },
       el("table", { class: `matrix ${names.length > 6 ? "many" : ""}` },
         el("caption", {}, "Rows: the label. Columns: the prediction."),
-        el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, el("span", {}, name))))),
-        el("tbody", {}, ...matrix.map((row, i) => el("tr", {}, el("th", { scope: "row" }, names[i]), ...row.map((n, j) => cell(n, i, j))))))),
+        el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, el("span", {}, ...named(name)))))),
+        el("tbody", {}, ...matrix.map((row, i) => el("tr", {}, el("th", { scope: "row" }, el("span", {}, ...named(names[i]))), ...row.map((n, j) => cell(n, i, j))))))),
     el("p", { class: "muted" }, about(`${count(total, "image")}, without those of the audit. A number opens its images.`))];
 }

@@ -1,7 +1,8 @@
 // The labelled images that are most like one: why the model may think what it thinks.
 
 import * as api from "./api.js";
-import { about, el, toast } from "./dom.js";
+import { named } from "./colours.js";
+import { about, el, toast, words } from "./dom.js";
 import { preview } from "./text.js";
 import * as viewer from "./viewer.js";
 
@@ -18,12 +19,12 @@ export async function drawNeighbours(node, image, state) {
   node.replaceChildren(el("h2", {}, about("Labelled images like this one")),
     el("div", { class: `near ${state.kind}` }, ...bySize.flatMap(([label, all]) => all.map((item) =>
       el("button", { title: state.kind === "texts" ? null : item.path, "aria-label": `${label}: ${item.path}`, onclick: () => open(images, item, state) },
-        preview(item, state.kind), el("span", { class: "name" }, label))))));
+        preview(item, state.kind), el("span", { class: "name" }, ...named(item.label)))))));
 }
 
 function grouped(images) {
   const groups = new Map();
-  for (const item of images) groups.set(item.label, [...(groups.get(item.label) ?? []), item]);
+  for (const item of images) groups.set(words(item.label), [...(groups.get(words(item.label)) ?? []), item]);
   return groups;
 }
 
@@ -38,5 +39,5 @@ async function give(image, label) {
   } catch (error) {
     return api.complain(error.message);
   }
-  toast(`${about("1 image")} labelled ${label}.`, { text: "Undo", run: api.undoLast });
+  toast(`${about("1 image")} labelled ${words(label)}.`, { text: "Undo", run: api.undoLast });
 }

@@ -2,8 +2,11 @@
 
 import * as agreement from "./agreement.js";
 import * as api from "./api.js";
+import { named } from "./colours.js";
 import { classOf } from "./label.js";
-import { $, about, count, el, percent, toast } from "./dom.js";
+import { $, about, count, el, percent, toast, words } from "./dom.js";
+import { flag } from "./notes.js";
+import { doubts, Editor } from "./sets.js";
 import { preview } from "./text.js";
 
 const PAGE = 60;
@@ -13,32 +16,33 @@ const KINDS = {
     title: "Sure guesses",
     intro: "What the model is surest of. Take out what is wrong, or give it its class; confirm the rest at once.",
     empty: "Nothing here: the model guesses no more unlabelled images to be of this class.",
-    caption: (item) => [`${percent(item.confidence)} sure`],
+    caption: (item) => [...(item.editor ? [el("strong", {}, ...named(item.editor.label))] : []), `${percent(item.confidence)} sure`],
     bulk: true,
   },
   mistakes: {
     title: "Likely mistakes",
     intro: "Labels that a model which was not told them would not have given. Keep them, or correct them.",
     empty: "No label looks wrong. Labels are checked while the model has nothing else to do.",
-    caption: (item) => [el("span", {}, "Labelled ", el("strong", {}, item.label)),
-      el("span", { class: "muted" }, `looks like ${item.instead}, ${percent(item.instead_confidence)}`)],
+    caption: (item) => [el("span", {}, "Labelled ", el("strong", {}, ...named(item.label))),
+      el("span", { class: "muted" }, item.editor ? doubts(item.label, item.instead) : `looks like ${item.instead}, ${percent(item.instead_confidence)}`)],
     keep: true,
   },
   outliers: {
     title: "Outliers",
     intro: "Images that are least like those the model has learnt from. They may belong to no class: skip them, or give them one.",
     empty: "Nothing here yet: outliers are known after the first fit.",
-    caption: (item) => [el("span", { class: "muted" }, `${item.label}? ${percent(item.confidence)}`)],
+    caption: (item) => [el("span", { class: "muted" }, `${words(item.label)}? ${percent(item.confidence)}`)],
     skip: true,
   },
   disagreements: {
     title: "Disagreements",
     intro: "People gave these images different labels. They are not learnt from until somebody decides.",
     empty: "Nobody disagrees.",
-    caption: (item) => [...item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, label))),
-      ...(item.consensus ? [el("span", { class: "muted" }, `all, and the model: ${item.consensus.label}, ${percent(item.consensus.confidence)}`)] : [])],
+    caption: (item) => [...item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, ...named(label)))),
+      ...(item.consensus ? [el("span", { class: "muted" }, `all, and the model: ${words(item.consensus.label)}, ${percent(item.consensus.confidence)}`)] : [])],
   },
 };
+const SETS = "What the model is surest of, with all classes that it guesses. Switch classes on or off, take out what is unclear; confirm the rest at once.";
 const REASONS = { guesses: "guess", mistakes: "mistake", outliers: "outlier", disagreements: "disagreement" };
 
 let kind = null, state = null, label = null, items = [], shown = 0;
@@ -48,7 +52,7 @@ export async function open(which, now) {
   state = now;
   if (!state.classes.some(({ name }) => name === label)) label = state.classes[0].name;
   $("tiles-title").textContent = KINDS[kind].title;
-  $("tiles-intro").textContent = about(KINDS[kind].intro);
+  $("tiles-intro").textContent = about(state.multi && kind === "guesses" ? SETS : KINDS[kind].intro);
   drawChips();
   $("agreement").hidden = true;
   if (kind === "disagreements") await agreement.draw(() => load(0));
@@ -62,15 +66,28 @@ async function load(start) {
   if (wanted !== kind) return;
   if (reply.error) api.complain(reply.error);
   const images = kind === "disagreements" ? reply.images.filter(agreement.isShown) : reply.images;
-  const tiles = images.map((image) => ({ ...image, out: false, as: null, inView: false, seen: false }));
+  const tiles = images.map((image) => withEditor({ ...image, out: false, as: null, inView: false, seen: false }));
   items = start ? [...items, ...tiles] : tiles;
   shown = start + tiles.length;
   $("grid").replaceChildren(...items.map(tile));
-  $("grid").className = state.kind === "texts" ? `${kind} has-text` : kind;
+  $("grid").className = [kind, state.kind === "texts" ? "has-text" : "", state.multi ? "sets" : ""].join(" ").trim();
   $("more").hidden = !reply.more;
   $("more").onclick = () => load(shown);
   afterChange();
 }
+
+/** Where an image can have several classes, a tile begins with those that were given or guessed. */
+function withEditor(item) {
+  if (!state.multi) return item;
+  item.editor = new Editor(item.label ?? item.consensus?.label ?? item.answers[0].label, state.classes, () => {
+    const saves = nodeOf(item).querySelector(".save");
+    if (saves) saves.firstChild.textContent = saveText(item);
+    if (KINDS[kind].bulk) nodeOf(item).querySelector(".caption").replaceChildren(...KINDS[kind].caption(item));
+  });
+  return item;
+}
+
+const saveText = (item) => KINDS[kind].keep && words(item.editor.label) === words(item.label) ? "Keep" : "Save";
 
 function afterChange() {
   $("tiles-empty").hidden = items.length > 0;
@@ -83,7 +100,7 @@ function confirmButton() {
   const agreed = items.filter((item) => !item.out && item.seen).length;
   const unseen = items.filter((item) => !item.out && !item.seen).length;
   const changed = items.filter((item) => item.out && item.as).length;
-  const text = `Confirm ${agreed} as ${label}` + (changed ? `, ${changed} as corrected` : "");
+  const text = `Confirm ${agreed} as ${state.multi ? "shown" : label}` + (changed ? `, ${changed} as corrected` : "");
   return el("div", {},
     el("button", { class: "primary", onclick: confirmAll }, text, " ", el("kbd", {}, "Enter")),
     unseen ? el("p", { class: "muted" }, `${count(unseen, "more", "more")} further down, not yet seen`) : null);
@@ -118,9 +135,14 @@ function tile(item) {
 }
 
 function choices(item) {
-  const { keep, skip } = KINDS[kind];
+  const { keep, skip, bulk } = KINDS[kind];
+  if (item.editor) {
+    return [...item.editor.buttons,
+      ...(bulk ? [] : [el("button", { class: "primary save", onclick: () => choose(item, item.editor.label) }, el("span", {}, saveText(item)), el("kbd", {}, "Enter"))]),
+      ...(skip ? [el("button", { onclick: () => choose(item, null) }, "Skip", el("kbd", {}, "space"))] : [])];
+  }
   const buttons = state.classes.map(({ name, keys }) =>
-    el("button", { onclick: () => choose(item, name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null));
+    el("button", { onclick: () => choose(item, name) }, ...named(name), keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null));
   if (keep) buttons.unshift(el("button", { class: "primary", onclick: () => choose(item, item.label) }, "Keep", el("kbd", {}, "Enter")));
   if (skip) buttons.push(el("button", { onclick: () => choose(item, null) }, "Skip", el("kbd", {}, "space")));
   return buttons;
@@ -134,7 +156,7 @@ function toggle(item, as = null) {
   const node = nodeOf(item);
   node.classList.toggle("out", item.out);
   node.querySelector(".caption").replaceChildren(
-    ...(item.out ? [item.as ? el("strong", {}, item.as) : "left out"] : KINDS[kind].caption(item)));
+    ...(item.out ? [item.as ? el("strong", {}, ...named(item.as)) : "left out"] : KINDS[kind].caption(item)));
   afterChange();
 }
 
@@ -144,7 +166,7 @@ function choose(item, name) {
 }
 
 const confirmAll = () =>
-  send(items.filter((item) => (item.out ? item.as : item.seen)), (item) => [item, item.as ?? label]);
+  send(items.filter((item) => (item.out ? item.as : item.seen)), (item) => [item, item.editor?.label ?? item.as ?? label]);
 
 async function send(chosen, decide) {
   if (!chosen.length) return;
@@ -175,7 +197,7 @@ async function undoLast() {
 function drawChips() {
   $("chips").hidden = kind !== "guesses";
   $("chips").replaceChildren(...state.classes.map(({ name }) =>
-    el("button", { "aria-pressed": String(name === label), onclick: () => { label = name; drawChips(); load(0); } }, name)));
+    el("button", { "aria-pressed": String(name === label), onclick: () => { label = name; drawChips(); load(0); } }, ...named(name))));
 }
 
 function focus(i) {
@@ -195,12 +217,15 @@ export function key(event) {
   if (event.key.toLowerCase() === "u") undoLast();
   else if (event.key === "Enter" && KINDS[kind].bulk) confirmAll();
   else if (at < 0) return false;
+  else if (event.key === "Enter" && state.multi) choose(items[at], items[at].editor.label);
   else if (event.key === "Enter" && KINDS[kind].keep) choose(items[at], items[at].label);
   else if (event.key === " ") KINDS[kind].bulk ? toggle(items[at]) : KINDS[kind].skip && choose(items[at], null);
   else {
     const name = classOf(event.key, state);
-    if (!name) return false;
-    choose(items[at], name);
+    if (name && state.multi) items[at].editor.toggle(name);
+    else if (name) choose(items[at], name);
+    else if (event.key === ".") flag([items[at].image], true);
+    else return false;
   }
   return true;
 }

@@ -1,13 +1,16 @@
 // One image of many, large: who said what about it, and buttons to change that.
 
 import * as api from "./api.js";
+import { named } from "./colours.js";
 import { classOf } from "./label.js";
-import { $, about, el, percent } from "./dom.js";
+import { $, about, el, percent, words } from "./dom.js";
+import { Editor } from "./sets.js";
 import { fetchText, fullText } from "./text.js";
+import { editNote, isMineFlagged, remarks, toggleFlag } from "./notes.js";
 import { drawNeighbours } from "./neighbours.js";
 import { Zoom } from "./zoom.js";
 
-let items = [], at = 0, state = null, actions = null, zoom = null;
+let items = [], at = 0, state = null, actions = null, zoom = null, editor = null;
 
 /** Show one of some images; the arrows go through the others. */
 export function show(all, item, now, can) {
@@ -31,12 +34,14 @@ async function draw() {
     el("div", { id: "viewer-side" },
       el("div", { class: "viewer-head" }, title, el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
       kept ? el("p", { class: "muted" }, "Reserved for the audit: it is asked when its turn comes.")
-        : el("div", { class: "choices" }, ...state.classes.map(({ name, keys }) =>
-          el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, name, keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null))),
+        : el("div", { class: "choices" }, ...(state.multi ? switches(item) : state.classes.map(({ name, keys }) =>
+          el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, ...named(name), keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null)))),
       near,
       el("div", { class: "viewer-actions" },
         el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": about("Image before") }, "‹"),
         el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": about("Next image") }, "›"),
+        el("button", { class: "flag", disabled: true, "aria-pressed": "false", onclick: () => mark(toggleFlag) }, "Flag ", el("kbd", {}, ".")),
+        el("button", { class: "note", disabled: true, onclick: () => mark(editNote) }, "Note ", el("kbd", {}, ",")),
         ...(actions.alike ? [el("button", { onclick: () => actions.alike(item.image) }, about("Similar images"))] : []))));
   zoom = new Zoom(stage);
   drawNeighbours(near, item.image, state);
@@ -45,10 +50,23 @@ async function draw() {
   if (was !== null) (buttons.find((button) => button.textContent === was) ?? $("viewer")).focus();
   try {
     const known = await api.get(`/api/about/${item.image}`);
-    if (items[at] === item) facts.replaceChildren(...described(known));
+    if (items[at] !== item) return;
+    item.notes = known.notes;
+    facts.replaceChildren(...described(known), ...remarks(known));
+    for (const button of $("viewer").querySelectorAll(".flag, .note")) button.disabled = false;
+    $("viewer").querySelector(".flag").setAttribute("aria-pressed", String(isMineFlagged(item)));
   } catch (error) {
     facts.replaceChildren(el("p", { class: "bad-text" }, error.message));
   }
+}
+
+/** Buttons for several classes, and one to save them. */
+function switches(item) {
+  const save = el("button", { class: "primary", onclick: () => give(editor.label) }, "");
+  const draw = (label) => save.replaceChildren(`Save ${words(label)} `, el("kbd", {}, "Enter"));
+  editor = new Editor(item.label ?? item.predicted, state.classes, draw);
+  draw(editor.label);
+  return [...editor.buttons, save];
 }
 
 /** All of a text, and where it occurs as the title, as soon as it is there. */
@@ -62,10 +80,10 @@ function textOf({ image }, title) {
 }
 
 function described({ answers, predicted, confidence }) {
-  const said = answers.map(({ person, label, at: when }) => el("p", {}, el("strong", {}, label ?? "skipped"),
+  const said = answers.map(({ person, label, at: when }) => el("p", {}, el("strong", {}, ...named(label ?? "skipped")),
     el("span", { class: "muted" }, ` by ${person}, ${new Date(when).toLocaleDateString("en", { dateStyle: "medium" })}`)));
   const guess = predicted ? [el("p", { class: "muted" }, answers.length
-    ? `The model would say ${predicted}, ${percent(confidence)} sure.` : `The model says ${predicted}, ${percent(confidence)} sure.`)] : [];
+    ? `The model would say ${words(predicted)}, ${percent(confidence)} sure.` : `The model says ${words(predicted)}, ${percent(confidence)} sure.`)] : [];
   return [...(said.length ? said : [el("p", { class: "muted" }, "No answer yet.")]), ...guess];
 }
 
@@ -73,6 +91,15 @@ function turn(step) {
   const to = at + step;
   if (to < 0 || to >= items.length) return;
   at = to;
+  draw();
+}
+
+/** Flag the image, or write a note on it. */
+async function mark(how) {
+  const item = items[at];
+  if (!item.notes) return; // not known yet
+  await how(item);
+  await actions.marked?.();
   draw();
 }
 
@@ -90,7 +117,11 @@ export function start() {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input")) return; // a slider has keys of its own
     const name = classOf(event.key, state);
-    if (name) give(name);
+    if (name && state.multi) editor.toggle(name);
+    else if (name) give(name);
+    else if (event.key === "Enter" && state.multi && !event.target.closest("button")) give(editor.label);
+    else if (event.key === ".") mark(toggleFlag);
+    else if (event.key === ",") mark(editNote);
     else if (zoom.key(event)) { /* it was for the image */ }
     else if (event.key === "ArrowRight") turn(1);
     else if (event.key === "ArrowLeft") turn(-1);

@@ -1,0 +1,25 @@
+// The colours of the classes, the same in all views. None is alone: a name stands beside it.
+
+import { el, words } from "./dom.js";
+
+const colours = new Map(); // by class
+
+export function setColours(classes) {
+  colours.clear();
+  for (const { name, colour } of classes) colours.set(name, colour);
+}
+
+/** Give a node the colour of a class, for its style sheet. */
+export function paint(node, name) {
+  if (colours.has(name)) node.style.setProperty("--class", colours.get(name));
+  return node;
+}
+
+const swatch = (name) => paint(el("span", { class: "swatch", "aria-hidden": "true" }), name);
+
+/** The name of a class, after a spot of its colour; a plain text if there is no such class. */
+const one = (name) => colours.has(name) ? [swatch(name), name] : [name];
+
+/** The same for a label, which may consist of several classes, or of none. */
+export const named = (label) => !Array.isArray(label) ? one(label)
+  : label.length ? label.flatMap((name, i) => i ? [", ", ...one(name)] : one(name)) : [words(label)];
