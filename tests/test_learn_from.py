@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from spinal import ActiveLearner, Pool
 from spinal.acquisition import Candidates, make_acquisition
 from spinal.errors import SpinalError
+from spinal.learner.draws import pool_to_learn_from
+from spinal.learner.seeds import Purpose, round_seed
 from spinal.networks import TrainSettings
 from tests.classifiers.data import clouds
 
@@ -74,22 +76,22 @@ def test_the_same_labels_teach_the_same_with_and_without_a_cache(tmp_path: Path)
 
 def test_of_a_large_pool_the_same_points_are_taken_each_time() -> None:
     learner = fitted()
-    first = learner._draw_pool(100).indices
+    first = pool_to_learn_from(learner.pool, 100)
     assert (np.diff(first[:100]) > 0).all()
     assert set(first) == {*first[:100], *range(15)}
     learner.tell([599], [0])
     learner.fit()
-    assert set(learner._draw_pool(100).indices) == {*first, 599}
+    assert set(pool_to_learn_from(learner.pool, 100)) == {*first, 599}
     # Points that are added to the pool later take few places.
     more = fitted(x=np.concatenate([X, X + 1]))
-    assert np.isin(more._draw_pool(200).indices, first).sum() > 60
+    assert np.isin(pool_to_learn_from(more.pool, 200), first).sum() > 60
 
 
 def test_the_first_questions_cover_vectors() -> None:
     pool = Pool(X.astype(np.float32), ["a", "b", "c"])
     learner = ActiveLearner(pool, "dense", acquisition="auto", seed=3)
     first = learner.ask(10)
-    generator = torch.Generator().manual_seed(learner._round_seed(3))
+    generator = torch.Generator().manual_seed(round_seed(learner.seed, 0, Purpose.CHOICE))
     x = torch.from_numpy(X.astype(np.float32))
     candidates = Candidates(
         features=x, labelled_features=x[:0], ids=torch.arange(len(x), dtype=torch.int64)

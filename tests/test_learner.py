@@ -292,7 +292,7 @@ def test_an_assessment_is_of_the_predictions_in_batches(
     fitted: ActiveLearner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = DIGITS.test_images[:30]
-    monkeypatch.setattr("spinal.learner.learner._BATCH", 7)
+    monkeypatch.setattr("spinal.learner.predictor._BATCH", 7)
     assessed = fitted.assess(images)
     probs = fitted.predict_proba(images).astype(np.float64)
     np.testing.assert_allclose(assessed.uncertainty, -(probs * np.log(probs)).sum(1), rtol=1e-4)
@@ -386,5 +386,5 @@ def test_blocks_change_no_pick(monkeypatch: pytest.MonkeyPatch, acquisition: str
         return learner.ask(6).tolist()
 
     expected = picks()
-    monkeypatch.setattr("spinal.learner.learner._BLOCK", 7)
+    monkeypatch.setattr("spinal.learner.candidates.BLOCK", 7)
     assert picks() == expected

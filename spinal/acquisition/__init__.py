@@ -1,4 +1,4 @@
-"""From class probabilities (and features) to the points worth asking. Arrays only, never a model.
+"""Acquisition functions: from class probabilities and features to a batch of points. No models.
 
 >>> import torch
 >>> from spinal.acquisition import Candidates, make_acquisition

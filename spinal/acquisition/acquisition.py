@@ -19,13 +19,13 @@ class AcquisitionError(SpinalError, ValueError):
 class Acquisition(ABC):
     """Chooses which candidates to ask.
 
-    A strategy is a frozen dataclass of its settings. It says what it ``needs``, as names of fields
-    of `Candidates`, so that nothing else has to be computed, and it implements `_pick`.
+    An acquisition function is a frozen dataclass of its settings. ``needs`` names the fields of
+    `Candidates` that it reads, so that nothing else is computed. It implements `_pick`.
 
     Attributes:
         needs: names of fields of `Candidates`.
-        most_candidates: of more candidates than that, as many, drawn by chance, are enough; None if
-            it looks at all of them.
+        most_candidates: if there are more candidates, so many are drawn at random; None for no
+            limit.
     """
 
     needs: ClassVar[frozenset[str]]
@@ -33,8 +33,16 @@ class Acquisition(ABC):
 
     @property
     def compares_samples(self) -> bool:
-        """Whether it looks at how posterior samples differ: with K = 1 it sees nothing."""
+        """Whether it compares posterior samples, and so needs K > 1."""
         return False
+
+    def scores(self, candidates: Candidates) -> Tensor | None:
+        """Scores ``[N]`` that depend on each point alone; None if points are compared.
+
+        Where there are such scores, the points with the highest ones are chosen, and equal ones by
+        chance. Then a pool can be ranked in parts.
+        """
+        return None
 
     @torch.no_grad()
     def select(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
@@ -43,8 +51,8 @@ class Acquisition(ABC):
         Args:
             candidates: The points to choose from.
             b: How many to choose.
-            generator: The only source of chance, on the CPU. In the same state, with the same
-                candidates in whatever order, the same ones are chosen.
+            generator: The only source of randomness, on the CPU. The same state and the same
+                candidates, in any order, give the same choice.
         """
         if b < 0:
             raise AcquisitionError(f"a batch of {b} points was asked for")

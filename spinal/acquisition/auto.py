@@ -1,4 +1,4 @@
-"""The acquisition function for any pool: first cover it, then go where the model is unsure."""
+"""The default for vectors: first cover the pool, then prefer uncertain points."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ANSWERS_PER_CLASS = 2
 
 @dataclass(frozen=True)
 class Auto(UncertaintyHerding):
-    r"""From covering the pool to covering the model's doubt, with a share of chance.
+    r"""Moves from covering the pool to covering uncertain points, with some random picks.
 
     The weight of a point u is :math:`(1 - \alpha) + \alpha U_u / \bar U`, where U is one minus the
     margin between the two most probable classes, and :math:`\alpha = L / (L + 2 C)` for L labelled
     points and C classes. Without labels it is `MaxHerding`; with a few for each class, mostly
     `UncertaintyHerding`. Before there is a model, give all classes the same probability.
 
-    A small share of the picks is drawn from all candidates alike. Chance guards against blind spots
-    of features and model, and tells without bias how good the model is.
+    A small share of the picks is drawn uniformly from all candidates. Random picks protect against
+    blind spots of the features and the model, and give an unbiased estimate of the accuracy.
 
     Args:
-        chance: The probability that a pick is drawn by chance.
+        chance: The probability that a pick is drawn at random.
     """
 
     chance: float = 0.05
@@ -52,9 +52,12 @@ class Auto(UncertaintyHerding):
         return picks_b
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
-        assert candidates.log_probs is not None
         assert candidates.labelled_features is not None
         doubt_U = super()._weights(candidates, sampled_U)
-        labelled, classes = len(candidates.labelled_features), candidates.log_probs.shape[2]
+        labelled, classes = len(candidates.labelled_features), self._n_classes(candidates)
         trust = labelled / (labelled + _ANSWERS_PER_CLASS * classes)
         return (1 - trust) + trust * doubt_U / doubt_U.mean()
+
+    def _n_classes(self, candidates: Candidates) -> int:
+        assert candidates.log_probs is not None
+        return candidates.log_probs.shape[2]

@@ -1,4 +1,4 @@
-"""BAIT: the batch that leaves least doubt about the model where the pool needs it."""
+"""BAIT: the batch that most reduces the expected error on the pool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class BAIT(Covering):
     r"""Least expected error by Fisher information (Ash et al., 2021), in its two-class form.
 
     A point with features :math:`\phi` (centred, of length 1), whose most probable class has
-    probability p, tells :math:`w \phi \phi^\top` about the weights of a logistic regression, where
+    probability p, adds information :math:`w \phi \phi^\top` about the weights of a logistic
+    regression, where
     :math:`w = p (1 - p)`. Let F be the mean of these matrices over candidates and labelled points,
     and :math:`M = \lambda I + \sum w \phi \phi^\top` over labelled points and picks. The batch
     should have the least :math:`\operatorname{tr}(M^{-1} F)`. Greedily, 2b points are picked, of
@@ -57,7 +58,7 @@ class BAIT(Covering):
         points = UnitFeatures(candidates.features, distinct_M)
         w_M = variance(candidates.log_probs)[distinct_M]
         labelled_w_L = variance(candidates.labelled_log_probs)
-        if not w_M.any():  # the model has no doubt at all: every point tells as much
+        if not w_M.any():  # the model is certain everywhere: all points are equally informative
             w_M, labelled_w_L = torch.ones_like(w_M), torch.ones_like(labelled_w_L)
         labelled_L_D = points.scale(candidates.labelled_features).double().cpu()
         known_D_D = labelled_L_D.T @ (labelled_w_L[:, None] * labelled_L_D)

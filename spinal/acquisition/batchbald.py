@@ -1,4 +1,4 @@
-"""BatchBALD: the batch whose labels, taken together, tell most about the model."""
+"""BatchBALD: the batch whose labels together are most informative about the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spinal.acquisition.scores import bald
 _BLOCK = 64
 #: Standard errors, at their worst, by which a gain that was estimated earlier may be too low.
 _DOUBT = 2.0
-#: Nats that float32 cannot tell from nothing.
+#: Nats that float32 cannot distinguish from 0.
 _ROUNDING = 1e-6
 #: A gain that is this small a part of the first one: the posterior samples are used up.
 _USED_UP = 1e-2
@@ -29,14 +29,15 @@ _USED_UP = 1e-2
 class BatchBALD(Acquisition):
     r"""Greedily, the point that adds most to :math:`I(y_S; \omega)` (Kirsch et al., 2019).
 
-    Unlike BALD it does not take two points that would tell the same. Exact while there are no more
-    than M possible labellings of the batch, that is, for the first :math:`1 + \log_C M` points;
-    then M of them are drawn at random. See `spinal.acquisition.labellings`.
+    Unlike BALD it does not choose two points with the same information. It is exact
+    while there are at most M possible labellings of the batch, that is, for the first
+    :math:`1 + \log_C M` points; then M of them are drawn at random. See
+    `spinal.acquisition.labellings`.
 
-    **A batch cannot tell more than log K nats**: after that, K samples have nothing left to learn,
-    and every further point looks as good as any. When a point would add less than a hundredth of
+    **A batch cannot contain more than log K nats of information** about K samples. After that,
+    all further points look equally good. When a point would add less than a hundredth of
     what the first one did, the rest of the batch is therefore chosen as another batch, from the
-    points that are left. More posterior samples put this off.
+    points that are left. More posterior samples delay this.
 
     Args:
         labellings: M. Time is in proportion to it.
@@ -70,7 +71,7 @@ def batchbald(
     buffer: int = 1 << 21,
     lazy: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Positions ``[b]``, and how much each adds to what those before it tell, in nats.
+    """Positions ``[b]``, and the information in nats that each adds to those before it.
 
     With ``lazy=False`` every candidate is evaluated at every step, for comparison.
     """

@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """N points that may be asked. A strategy names the fields that it ``needs``; others stay None.
+    """N points to choose from. Fields that the acquisition function does not need are None.
 
     Shapes: N candidates, K posterior samples, C classes, D features, L points that are labelled
     already.
@@ -27,15 +27,17 @@ class Candidates:
         log_probs: ``log_probs_N_K_C``: natural logs of class probabilities. Sample k is the same
             model for every point.
         features: Feature vectors, ``[N, D]``.
-        labelled_features: Features ``[L, D]`` of the points that need not be asked again: labelled,
-            or asked and not answered yet. L may be 0.
-        labelled_log_probs: What the model says of those points, ``[L, K, C]``; see ``log_probs``.
+        labelled_features: Features ``[L, D]`` of the points that are labelled, or asked and not
+            labelled yet. L may be 0.
+        labelled_log_probs: ``log_probs`` of those points, ``[L, K, C]``.
         moments: Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior,
             where they are known without samples.
-        log_density: How usual each point is, ``log p(z)`` as ``[N]``.
-        ids: Distinct whole numbers ``[N]`` that tell points apart; 0 to N - 1 by default. Chance,
-            and so the breaking of ties, goes by them: the same points in another order give the
-            same picks.
+        log_density: ``log p(z)``, ``[N]``: low for outliers.
+        ids: Distinct integers ``[N]`` that identify points; 0 to N - 1 by default. Random numbers,
+            and so the breaking of ties, depend on them: the same points in another order give
+            the same picks.
+        label_probs: For C independent classes, the probability of each, ``[N, C]``. They need not
+            sum to 1.
     """
 
     log_probs: Tensor | None = None
@@ -45,6 +47,7 @@ class Candidates:
     log_density: Tensor | None = None
     ids: Tensor | None = None
     labelled_log_probs: Tensor | None = None
+    label_probs: Tensor | None = None
 
     def __len__(self) -> int:
         """N, the number of candidates."""
@@ -105,7 +108,7 @@ def _check_array(name: str, array: Tensor) -> None:
     axes = {"log_probs": 3, "labelled_log_probs": 3, "moments": 3, "log_density": 1}.get(name, 2)
     if name == "ids":
         if array.ndim != 1 or array.is_floating_point() or array.is_complex():
-            raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: whole numbers")
+            raise DataError(f"ids of type {array.dtype} and shape {_shape(array)}: give integers")
         if len(array.unique()) != len(array):
             raise DataError("two candidates have the same id in ids")
         return

@@ -1,4 +1,4 @@
-"""What acquisition functions that cover the pool share: scale-free features, no repeats."""
+"""Common parts of acquisition functions that cover the pool: scaled features, no duplicates."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LEAST_NORM = 1e-12
 
 
 class Covering(Acquisition):
-    """An acquisition function that does not ask the same thing twice.
+    """An acquisition function that does not choose duplicates.
 
-    A candidate whose features are exactly those of a labelled point, or of another pick, tells
-    nothing new. It is asked only when nothing else is left. Of several equal candidates, chance
-    decides which one is considered.
+    A candidate with exactly the features of a labelled point, or of another pick, adds no
+    information. It is chosen only if nothing else is left. Of several equal candidates, a random
+    one is considered.
     """
 
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
@@ -45,7 +45,7 @@ class Covering(Acquisition):
             candidates: All candidates, checked.
             distinct_M: Positions of the candidates to choose from, in random order.
             b: How many to choose, 0 < b < M.
-            generator: The source of chance.
+            generator: The source of randomness.
 
         Returns:
             Indices ``[b]`` into ``distinct_M``.
@@ -82,7 +82,7 @@ class UnitFeatures:
         return self.scale(self._features[self._positions[indices].to(self._features.device)])
 
     def blocks(self, width: int = 0) -> Iterator[Tensor]:
-        """All M rows in turn, so few at a time that ``width`` numbers for each are no burden."""
+        """All M rows in blocks, small enough to hold ``width`` numbers for each row."""
         size = max(1, CHUNK // max(1, width, self.dim))
         for indices in torch.arange(len(self)).split(size):
             yield self.rows(indices)

@@ -1,4 +1,4 @@
-"""A function of the user's own as an acquisition function."""
+"""A user's function as an acquisition function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores weighted by how usual a point is: unsure, and like many others."""
+"""Scores weighted by density: uncertain points that are similar to many others."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class DensityWeighted(Acquisition):
     r"""The ``b`` highest of :math:`s_n \cdot (\mathrm{rank}\, p(z_n) / N)^\beta`.
 
     A reading of the paper's remark that the output of the SPN serves "to calculate the weights by
-    which the acquisition function are multiplied", of which it says no more. What the roots of an
-    SPN give, beside the class probabilities that the score is made of, is their sum, the density
-    :math:`p(z)`. As a weight it keeps outliers from being asked for being odd (information density;
+    which the acquisition function are multiplied", of which it says no more. Besides the class
+    probabilities, from which the score is computed, the roots of an SPN give their sum, the density
+    :math:`p(z)`. As a weight it keeps outliers from being chosen (information density;
     Settles and Craven, 2008). Its rank among the candidates, from 1 to N, is taken, since densities
-    over a hundred features differ by hundreds of nats, beside which no score would count.
+    over a hundred features differ by hundreds of nats, which would outweigh any score.
 
     The other reading, the probability of the most probable class as the weight, would favour what
     the score is there to avoid.

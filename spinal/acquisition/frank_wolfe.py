@@ -1,4 +1,4 @@
-r"""Bayesian Batch (ACS-FW): the batch whose likelihood stands in for that of the whole pool.
+r"""Bayesian Batch (ACS-FW): the batch whose likelihood approximates that of the pool.
 
 Pinsler et al., 2019. Each point n has an expected log-likelihood, a function of the parameters; its
 projections on J parameters drawn from the posterior are a vector:
@@ -73,10 +73,10 @@ def project(log_probs_N_K_C: Tensor, projections: int, gamma: float) -> Tensor:
 
 
 def fill(vectors_N_J: Tensor, b: int, generator: torch.Generator) -> Tensor:
-    """Positions ``[b]`` of vectors that stand in for all, by as many steps of Frank-Wolfe.
+    """Positions ``[b]`` of vectors that approximate the sum of all, by ``b`` Frank-Wolfe steps.
 
-    Steps may come back to the same points, and so choose fewer. The rest of the batch is then
-    chosen in the same way, to stand in for the points that are left.
+    Steps may return to the same points, and so choose fewer. The rest of the batch is then
+    chosen in the same way, to approximate the remaining points.
     """
     left = torch.arange(len(vectors_N_J))
     batch = left[:0]

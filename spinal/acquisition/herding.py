@@ -1,4 +1,4 @@
-"""Herding: cover the pool by similar points, or the part of it where the model is unsure."""
+"""Herding: cover the pool, or its uncertain part, by similar points."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spinal.acquisition.scores import margin
 
 #: Candidates that are considered at most: the kernel from them to the sample is held in memory.
 _MOST_CANDIDATES = 50_000
-#: Candidates whose gains are computed anew at once, in lazy greedy search.
+#: Candidates whose gains are recomputed at once, in lazy greedy search.
 _LAZY_BLOCK = 64
-#: Distances of float32 vectors of length 1 that rounding cannot tell from 0.
+#: Distances of float32 vectors of length 1 that are 0 up to rounding.
 _LEAST_DISTANCE = 1e-3
 
 
@@ -31,12 +31,12 @@ class MaxHerding(Covering):
 
     .. math:: \arg\max_x \frac1U \sum_u \max(0, k(x, u) - \max_{s \in L \cup S} k(s, u)).
 
-    It needs no model and no labels, and so serves for the first questions. The width of the kernel
-    follows from the pool and the number of answers: see `covering_radius`.
+    It needs no model and no labels, so it can choose the first points. The width of the kernel
+    depends on the pool and the number of labels: see `covering_radius`.
 
     The mean is over a sample of the pool. Gains only fall as S grows (the objective is submodular),
     so that only candidates whose last known gain is high are evaluated again: the picks are those
-    of the exhaustive search. Of more than 50,000 candidates, as many are drawn by chance.
+    of the exhaustive search. Of more than 50,000 candidates, as many are drawn at random.
 
     Args:
         sample: How many points of the pool, drawn at random, are to be covered.
@@ -82,7 +82,7 @@ class MaxHerding(Covering):
 
 @dataclass(frozen=True)
 class UncertaintyHerding(MaxHerding):
-    r"""`MaxHerding` of the points about which the model is unsure (Bae et al., 2025).
+    r"""`MaxHerding` weighted by uncertainty (Bae et al., 2025).
 
     The mean is weighted by :math:`1 - (\bar p_{(1)} - \bar p_{(2)})`, one minus the margin between
     the two most probable classes. While the model knows little, all weights are alike, and the pool
@@ -92,9 +92,13 @@ class UncertaintyHerding(MaxHerding):
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "features", "labelled_features"})
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
-        assert candidates.log_probs is not None
-        weights_U = margin(candidates.log_probs[sampled_U.to(candidates.log_probs.device)]).cpu()
+        weights_U = self._doubt(candidates, sampled_U).cpu()
         return weights_U if weights_U.any() else torch.ones_like(weights_U)
+
+    def _doubt(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
+        """How unsure the model is of each point, from 0 to 1, ``[U]``."""
+        assert candidates.log_probs is not None
+        return margin(candidates.log_probs[sampled_U.to(candidates.log_probs.device)])
 
 
 class Coverage:
@@ -178,9 +182,10 @@ def squared_distances(a_N_D: Tensor, b_M_D: Tensor) -> Tensor:
 def covering_radius(points_U_D: Tensor, n: int) -> float:
     """How far a point has to reach if n of them are to cover all U.
 
-    Each of n has to stand for m = U / n points. The radius is the median, over the points, of the
-    distance to the m-th nearest other one. It falls as answers come in, down to the distance of
-    nearest neighbours. It depends neither on the number of points nor on how many nearly coincide.
+    Each of n points has to cover m = U / n points. The radius is the median, over the points, of
+    the distance to the m-th nearest other one. It decreases as labels are added, down to the
+    distance of nearest neighbours. It depends neither on the number of points nor on how
+    many nearly coincide.
     """
     away_U_U = squared_distances(points_U_D, points_U_D).fill_diagonal_(-1)
     # The nearest is the point itself.

@@ -1,4 +1,4 @@
-"""k-center greedy (core-set): always the point that is farthest from all that is known."""
+"""k-center greedy (core-set): always the point that is farthest from all labelled ones."""
 
 from __future__ import annotations
 

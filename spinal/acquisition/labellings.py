@@ -1,8 +1,9 @@
-r"""What the labels of a batch would say about the model: the expectation that BatchBALD takes.
+r"""The expected information in the labels of a batch, for BatchBALD.
 
 For a batch :math:`S` with labels :math:`y_S`, K posterior samples give the joint probability
 :math:`q(y_S) = \frac1K \sum_k p(y_S \mid \omega_k)` and, once the labels are known, the weight of
-each sample :math:`p(k \mid y_S) = p(y_S \mid \omega_k) / (K q(y_S))`. A further label then tells
+each sample :math:`p(k \mid y_S) = p(y_S \mid \omega_k) / (K q(y_S))`. The information
+in a further label is
 
 .. math::
     I(y_x; \omega \mid y_S) = \sum_{y_S} q(y_S) \Big( H\big[\textstyle\sum_k p(k \mid y_S)\,
@@ -11,7 +12,7 @@ each sample :math:`p(k \mid y_S) = p(y_S \mid \omega_k) / (K q(y_S))`. A further
 It is the difference of joint entropies in the paper, and in the sampled regime the same estimator
 up to a control variate (the second sum, whose expectation is known, is taken over the labellings
 that were drawn). In this form no product of probabilities can underflow, no large entropies are
-subtracted, and no term is negative: float32 will do.
+subtracted, and no term is negative: float32 is sufficient.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Labellings:
         samples: K, the number of posterior samples.
         limit: M, how many labellings are kept at most (rounded up to a multiple of K when they are
             drawn: each posterior sample draws as many).
-        buffer: How many numbers may be held at once in `information`, beside the arguments.
+        buffer: How many numbers may be held at once in `information`, in addition to the arguments.
     """
 
     def __init__(self, samples: int, limit: int, buffer: int, device: torch.device) -> None:
@@ -90,7 +91,7 @@ class Labellings:
         self._mean_posterior_K = q_M @ posterior_M_K
 
     def information(self, log_probs_B_K_C: Tensor) -> Tensor:
-        """What the label of each of B points would tell, ``[B]`` in nats, once these are known.
+        """The information in the label of each of B points, given these labellings, ``[B]``.
 
         Most of the time of BatchBALD goes into the matrix product [M, K] x [K, B C] below.
         """

@@ -16,17 +16,17 @@ from spinal.probabilities import sharpened
 
 @dataclass(frozen=True)
 class Ranked(Acquisition):
-    r"""The ``b`` highest scores; ties are broken by chance.
+    r"""The ``b`` highest scores; ties are broken at random.
 
     Args:
         score: One of `spinal.acquisition.scores`.
         power: If given, the rank goes by :math:`\log s_n + \epsilon_n` with
             :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`: points
             are drawn one after the other in proportion to :math:`s_n^\beta`. With BALD it is
-            PowerBALD (Kirsch et al., 2023): a batch of mere top scores is full of near-duplicates,
-            and chance takes most of them out at no price. :math:`\beta = 0` is random,
-            :math:`\beta \to \infty` the ``b`` highest.
-        sharpness: Score :math:`p^\gamma`, normalised again, in the place of :math:`p`. Above 1,
+            PowerBALD (Kirsch et al., 2023): a batch of top scores contains many
+            near-duplicates, and random noise removes most of them at no cost. :math:`\beta = 0` is
+            random, :math:`\beta \to \infty` the ``b`` highest.
+        sharpness: Score :math:`p^\gamma`, normalised again, instead of :math:`p`. Above 1,
             less probable classes count less: for large :math:`\gamma` every score ranks as the
             margin does.
     """
@@ -47,9 +47,15 @@ class Ranked(Acquisition):
         if not 0 < self.sharpness < float("inf"):
             raise AcquisitionError(f"sharpness must be a positive number, not {self.sharpness}")
 
-    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+    def scores(self, candidates: Candidates) -> Tensor | None:
+        return None if self.power is not None else self._scores(candidates)
+
+    def _scores(self, candidates: Candidates) -> Tensor:
         assert candidates.log_probs is not None
-        scores_N = self.score(sharpened(candidates.log_probs, self.sharpness)).cpu()
+        return self.score(sharpened(candidates.log_probs, self.sharpness)).cpu()
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        scores_N = self._scores(candidates)
         if self.power is not None:
             scores_N = perturbed(scores_N, self.power, generator)
         return top(scores_N, b, generator)
@@ -60,6 +66,9 @@ class Random(Acquisition):
     """Any ``b`` points, all equally probable."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+
+    def scores(self, candidates: Candidates) -> Tensor | None:
+        return torch.zeros(len(candidates), dtype=torch.float64)
 
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
         return torch.randperm(len(candidates), generator=generator)[:b]
@@ -75,14 +84,14 @@ def top(scores_N: Tensor, b: int, generator: torch.Generator) -> Tensor:
 def perturbed(scores_N: Tensor, power: float, generator: torch.Generator) -> Tensor:
     r""":math:`\beta \log s_n` with Gumbel noise: the order of draws in proportion to its exponent.
 
-    Points with a score of 0 follow after all others, by chance: log 0 ties them.
+    Points with a score of 0 follow after all others, at random: log 0 ties them.
     """
     log_N = torch.special.xlogy(torch.tensor(power, dtype=torch.float64), scores_N)
     return log_N + gumbel(len(scores_N), generator)
 
 
 def argmax(values_N: Tensor, generator: torch.Generator) -> int:
-    """Position of the greatest value; any of them, by chance, if there are several."""
+    """Position of the greatest value; any of them, at random, if there are several."""
     greatest = (values_N == values_N.max()).nonzero().flatten()
     if len(greatest) == 1:
         return int(greatest)

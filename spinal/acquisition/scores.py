@@ -1,4 +1,4 @@
-r"""Scores of single points: pure functions from ``log_probs_N_K_C`` to ``[N]``, high where unsure.
+r"""Scores of single points: functions from ``log_probs_N_K_C`` to ``[N]``, high where uncertain.
 
 Write :math:`p_{kc} = p(c \mid x, \omega_k)`, :math:`\bar p_c = \frac1K \sum_k p_{kc}`,
 :math:`H` for the entropy in nats. Scores are float64, never negative, and computed a few points at
@@ -60,7 +60,7 @@ def margin(log_probs_N_K_C: Tensor) -> Tensor:
 
 @_by_point
 def bald(log_probs_N_K_C: Tensor) -> Tensor:
-    r""":math:`H[\bar p] - \frac1K \sum_k H[p_k]`: what the label would tell about the model.
+    r""":math:`H[\bar p] - \frac1K \sum_k H[p_k]`: the information in the label about the model.
 
     Houlsby et al., 2011. Exactly 0 if there is only one sample.
     """

@@ -30,11 +30,11 @@ class VarianceBALD(Acquisition):
     of the score means nothing. Its ranks do: on features of MNIST and Fashion-MNIST, 20 to 200
     labels, their correlation with BALD from 100 samples was 0.80 to 0.95, where that of the entropy
     was 0.84 to 0.92. (The mean has to be the one under dropout, too: with the posterior of the
-    whole circuit in its place, the correlation was -0.3 to 0.4.)
+    complete circuit instead, the correlation was -0.3 to 0.4.)
 
     There is no BatchBALD of this kind. Its joint entropies need to know how the probabilities of
     *different* points vary together, and the moments are those of each point alone. Near-duplicates
-    are kept apart by chance instead, as in PowerBALD.
+    are avoided by random noise instead, as in PowerBALD.
 
     Args:
         power: Draw in proportion to the score to this power, see `Ranked`; None: the ``b`` highest.
@@ -48,9 +48,15 @@ class VarianceBALD(Acquisition):
         if self.power is not None and not 0 <= self.power < float("inf"):
             raise AcquisitionError(f"power must be a number from 0 up, not {self.power}")
 
-    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+    def scores(self, candidates: Candidates) -> Tensor | None:
+        return None if self.power is not None else self._scores(candidates)
+
+    def _scores(self, candidates: Candidates) -> Tensor:
         assert candidates.moments is not None
-        scores_N = bald_from_moments(candidates.moments.double()).cpu()
+        return bald_from_moments(candidates.moments.double()).cpu()
+
+    def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
+        scores_N = self._scores(candidates)
         if self.power is not None:
             scores_N = perturbed(scores_N, self.power, generator)
         return top(scores_N, b, generator)

@@ -1,13 +1,13 @@
-r"""The circuit, and what stands beside it in case it is not the best.
+r"""A mixture of the circuit with other classifiers, in case it is not the best.
 
 Predictions are the mixture :math:`\sum_m w_m\, p_m(c \mid x)` of the circuit with logistic
 regression on the same features and with trees; or, where the features are those of a network that
-was trained on the labels, with the network's own softmax, sharpened or softened, in the place of
-trees. The weights are those under which held-out points are most likely. So the circuit steps aside
-as far as another is better.
+was trained on the labels, with the network's own softmax, sharpened or softened, instead of
+trees. The weights are those under which held-out points are most likely. So another
+classifier replaces the circuit as far as it is better.
 
-Where there are unlabelled points, a circuit that learnt from them, too, takes the place of the
-other, if held-out points are more likely with it.
+Where there are unlabelled points, a circuit that also learned from them replaces the
+first one, if held-out points are more likely with it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from spinal.classifiers.gaussian import Gaussian, fit_gaussian
+from spinal.classifiers.gaussian import Gaussian, Settings, fit_gaussian
 from spinal.classifiers.logistic import Logistic, fit_logistic
-from spinal.classifiers.mixing import is_better, mix, mixing_weights
+from spinal.classifiers.mixing import held_out_gain, mix, mixing_weights
 from spinal.classifiers.parts import Part, held_out_labels, held_out_parts
 from spinal.classifiers.plain import blend_arrays
 from spinal.classifiers.pool import PoolPoints, fit_gaussian_to_pool
@@ -48,8 +48,10 @@ class Blend:
         logistic: logistic regression on the features.
         trees: on the features.
         sharpness: the power of the softmax of the network, ``[]``.
-        from_pool: whether the circuit learnt from unlabelled points, too, ``[]``; None where there
+        from_pool: whether the circuit also learned from unlabelled points, ``[]``; None where there
             were none to learn from.
+        chosen_at: the number of labels when the settings and weights were chosen, ``[]``; None on
+            vectors, where they are chosen at every fit.
     """
 
     gaussian: Gaussian
@@ -60,6 +62,7 @@ class Blend:
     trees: Trees | None = None
     sharpness: Tensor | None = None
     from_pool: Tensor | None = None
+    chosen_at: Tensor | None = None
 
     def log_probs(self, x: Tensor, head: Tensor | None = None) -> Tensor:
         """Log-probabilities ``[N, C]``, float64.
@@ -102,6 +105,9 @@ def fit_on_vectors(
     n_classes: int,
     unlabelled: Tensor | None = None,
     pool: PoolPoints | None = None,
+    *,
+    with_trees: bool = True,
+    kinds: tuple[Kind, ...] | None = None,
 ) -> Blend:
     """The mixture on features that do not depend on the labels.
 
@@ -111,16 +117,18 @@ def fit_on_vectors(
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        unlabelled: features of other points, ``[M, D]``, which tell the units better than x alone.
+        unlabelled: features of other points, ``[M, D]``, which give better units than x alone.
         pool: the same points and others. A circuit learns from all of them, and is taken if
             the mixture with it predicts held-out points better.
+        with_trees: whether trees take part, where features are few.
+        kinds: of units, to choose from; None: all that may suit the features.
     """
     parts = held_out_parts(x, y, FOLDS, _SEED)
     held_y = held_out_labels(y, parts)
     reference = None if unlabelled is None else torch.cat([x, unlabelled])
-    kinds: tuple[Kind, ...] = plausible_kinds(x if reference is None else reference)
+    kinds = kinds or plausible_kinds(x if reference is None else reference)
     gaussian, *held = fit_gaussian(x, y, n_classes, parts, kinds, reference)
-    few = x.shape[1] <= MOST_FOR_TREES
+    few = with_trees and x.shape[1] <= MOST_FOR_TREES
     kinds = (gaussian.coordinates.units.kind,)
     if few and kinds != ("each",):
         kinds = (*kinds, "each")
@@ -135,7 +143,7 @@ def fit_on_vectors(
         taught, held_taught = fit_gaussian_to_pool(pool, y, n_classes, parts, kinds[0])
         held_with = [held_taught, *held[1:]]
         weights_with = mixing_weights(held_with, held_y)
-        better = is_better(mix(held_with, weights_with), mix(held, weights), held_y)
+        better = held_out_gain(mix(held_with, weights_with), mix(held, weights), held_y) > 0
         gaussian, weights = (taught, weights_with) if better else (gaussian, weights)
         from_pool = torch.tensor(better)
     before = add_one(torch.bincount(y, minlength=n_classes))
@@ -164,4 +172,26 @@ def fit_on_network(
     sharpness = fit_sharpness(held_head, held_y)
     weights = mixing_weights([held, held_logistic, sharpened(held_head, sharpness)], held_y)
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness))
+    return Blend(
+        gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness),
+        chosen_at=torch.tensor(len(y)),
+    )  # fmt: skip
+
+
+def refit_on_network(z: Tensor, y: Tensor, n_classes: int, kept: Blend) -> Blend:
+    """A mixture on the features of a network, with settings and weights that were chosen before.
+
+    Args:
+        z: features ``[N, F]``.
+        y: classes ``[N]``.
+        n_classes: C.
+        kept: what `fit_on_network` gave for fewer labels.
+    """
+    assert kept.gaussian.chosen is not None
+    assert kept.logistic is not None
+    assert kept.logistic.chosen is not None
+    settings, penalties = Settings(*kept.gaussian.chosen.tolist()), int(kept.logistic.chosen)
+    gaussian, _ = fit_gaussian(z, y, n_classes, (), ("common",), default=settings)
+    logistic, _ = fit_logistic(z, y, n_classes, (), ("common",), default=penalties)
+    before = add_one(torch.bincount(y, minlength=n_classes))
+    return replace(kept, gaussian=gaussian, logistic=logistic, before=before, after=before)

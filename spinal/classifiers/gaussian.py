@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product
 
 import numpy as np
@@ -58,12 +58,14 @@ class Gaussian:
         centre: where the variables are 0, ``[R]``.
         axes: the map ``[R, R]``; variables are ``(coordinates(x) - centre) @ axes``.
         circuit: over R variables.
+        chosen: s, m and beta, ``[3]``.
     """
 
     coordinates: Coordinates
     centre: Tensor
     axes: Tensor
     circuit: Circuit
+    chosen: Tensor | None = None
 
     def variables(self, x: Tensor) -> Tensor:
         """What the circuit is about, ``[N, R]``, from features ``[N, D]``."""
@@ -117,7 +119,7 @@ class Moments:
             targets: how much each counts in each class, :math:`t_{ic}` as ``[N, C]``, more than 0
                 in all. A point whose class is known has one 1.
 
-        A point whose class is not sure counts in S by its distance from the means of all its
+        A point whose class is uncertain counts in S by its distance from the means of all its
         classes, :math:`S = \sum_{ic} t_{ic} (z_i - \bar z_c)(z_i - \bar z_c)^\top / N`. It is
         computed as the scatter around the mean of these means, and what is missing.
         """
@@ -126,7 +128,7 @@ class Moments:
         means = targets.T @ z / torch.where(seen, counts, 1)[:, None]
         shares = targets / weights
         within = z - shares @ means
-        missing = torch.diag(counts) - targets.T @ shares  # 0, if all classes are sure
+        missing = torch.diag(counts) - targets.T @ shares  # 0 if all classes are certain
         scatter = (weights * within).T @ within + means.T @ missing @ means
         spread, axes = torch.linalg.eigh(scatter / counts.sum())
         centre = means[seen].mean(0)
@@ -178,7 +180,8 @@ class Moments:
             own = torch.eye(n_classes, dtype=torch.float64)[None]
             root.set_weights((1 - root.floor) * own + root.floor / root.fan_in)
         circuit.set_prior(prior)
-        return Gaussian(coordinates, self.centre, self.axes * stretch, circuit)
+        chosen = torch.tensor(astuple(settings), dtype=torch.float64)
+        return Gaussian(coordinates, self.centre, self.axes * stretch, circuit, chosen)
 
 
 def fit_gaussian(
@@ -188,6 +191,7 @@ def fit_gaussian(
     parts: Sequence[Part],
     kinds: Sequence[Kind] = UNITS,
     reference: Tensor | None = None,
+    default: Settings | None = None,
 ) -> tuple[Gaussian, Tensor]:
     """The circuit whose units, shrinkage and sharpness predict held-out points best.
 
@@ -198,13 +202,14 @@ def fit_gaussian(
         parts: to choose by.
         kinds: of units, to choose from.
         reference: points that units are taken from, ``[M, D]``; ``x``, if None.
+        default: the settings, if there are no parts to choose by.
 
     Returns:
         The circuit of all points, and the predictions ``[M, C]`` for all held-out points by
         circuits that did not see them.
     """
     held_y, targets = held_out_labels(y, parts), one_hot(y, n_classes).double()
-    best, choice = math.inf, (kinds[0], Settings())
+    best, choice = math.inf, (kinds[0], default or Settings())
     held_log_probs = torch.zeros(0, n_classes, dtype=torch.float64)
     for kind in kinds if parts else ():
         folds = []

@@ -120,7 +120,7 @@ class NeighbourGraph:
 class GraphCache:
     """The graph of a pool, in memory and, if there is a folder, on disk.
 
-    It is used again for the same points, and grows with a few more of them. It is made anew if a
+    It is used again for the same points, and grows with a few more of them. It is made again if a
     point is gone, if there are half as many points again, or if the file is damaged.
 
     Args:

@@ -29,7 +29,7 @@ from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinate
 
 #: For features with a mean square of 1, summed over features. They fall.
 PENALTIES = tuple(10.0**e for e in np.arange(2, -5, -0.5))
-#: How many of them are gone through where nothing tells: down to 0.1.
+#: How many of them are tried if there are no held-out labels: down to 0.1.
 _DEFAULT = 7
 #: The path ends when the held-out loss rose so often in a row.
 _PATIENCE = 2
@@ -44,12 +44,14 @@ class Logistic:
         weight: ``[R, C]``; 0 for a class without labels.
         bias: ``[C]``.
         counts: labels of every class, ``[C]``.
+        chosen: how many of `PENALTIES` were gone through, ``[]``.
     """
 
     coordinates: Coordinates
     weight: Tensor
     bias: Tensor
     counts: Tensor
+    chosen: Tensor | None = None
 
     def log_probs(self, x: Tensor) -> Tensor:
         """Log-probabilities ``[N, C]`` at features ``[N, D]``."""
@@ -107,6 +109,7 @@ def fit_logistic(
     parts: Sequence[Part],
     kinds: Sequence[Kind] = UNITS,
     reference: Tensor | None = None,
+    default: int = _DEFAULT,
 ) -> tuple[Logistic, Tensor]:
     """The regression whose units and penalty predict held-out points best.
 
@@ -117,13 +120,14 @@ def fit_logistic(
         parts: to choose by.
         kinds: of units, to choose from.
         reference: points that units are taken from, ``[M, D]``; ``x``, if None.
+        default: how many of `PENALTIES` to go through, if there are no parts to choose by.
 
     Returns:
         The regression on all points, and the predictions ``[M, C]`` for all held-out points by
         regressions that did not see them.
     """
     held_y = held_out_labels(y, parts)
-    best, choice = math.inf, (kinds[0], _DEFAULT)
+    best, choice = math.inf, (kinds[0], default)
     held_log_probs = torch.zeros(0, n_classes, dtype=torch.float64)
     for kind in kinds if parts else ():
         lowest, rises = math.inf, 0
@@ -141,7 +145,7 @@ def fit_logistic(
     coordinates = Coordinates.fit(x, units)
     *_, (weight, bias) = logistic_path(coordinates(x), y, n_classes, PENALTIES[:number])
     counts = torch.bincount(y, minlength=n_classes)
-    return Logistic(coordinates, weight, bias, counts), held_log_probs
+    return Logistic(coordinates, weight, bias, counts, torch.tensor(number)), held_log_probs
 
 
 def _held_out_path(

@@ -40,8 +40,8 @@ def mix(log_probs: Sequence[Tensor], weights: Tensor) -> Tensor:
     return torch.stack(weighted).logsumexp(0)
 
 
-def is_better(new: Tensor, old: Tensor, labels: Tensor) -> bool:
-    """Whether held-out points are more likely under predictions than under others.
+def held_out_gain(new: Tensor, old: Tensor, labels: Tensor) -> float:
+    """How much more likely held-out points are under new predictions than under old ones, in nats.
 
     Args:
         new: log-probabilities ``[N, C]``.
@@ -49,4 +49,4 @@ def is_better(new: Tensor, old: Tensor, labels: Tensor) -> bool:
         labels: classes of the points, ``[N]``.
     """
     log_p, other = (p.gather(1, labels[:, None]).clamp_min(_LOWEST).sum() for p in (new, old))
-    return bool(log_p > other)
+    return float(log_p - other)

@@ -116,7 +116,7 @@ class _Pupil:
 
     def learn(self, targets: Tensor, weights: Tensor) -> None:
         """Fit the circuit to targets ``[P, C]`` with weights ``[P]``, and to the labels."""
-        # A class without labels cannot be learnt from guesses.
+        # A class without labels cannot be learned from guesses.
         weighted = weights[:, None] * torch.where(self._seen, targets, 0)
         weighted[self._labelled] = self._targets
         weighted[self._held] = 0

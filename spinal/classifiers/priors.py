@@ -1,4 +1,4 @@
-r"""How frequent the classes are, which labels tell only roughly.
+r"""Class frequencies, estimated from few labels.
 
 A classifier that was fitted under class frequencies :math:`\pi` says :math:`p(c \mid x)`. Where the
 frequencies are :math:`q`, and classes look the same, it should say
@@ -14,7 +14,7 @@ of the counts under it is,
     w_a \propto \frac{\Gamma(C a)}{\Gamma(N + C a)} \prod_c \frac{\Gamma(n_c + a)}{\Gamma(a)} .
 
 **From the pool**, for labels that were chosen: EM on the predictions for M unlabelled points
-(Saerens et al., 2002), beside N that have the frequencies from the labels,
+(Saerens et al., 2002), in addition to N with the frequencies of the labels,
 
 .. math::
     q'_c \leftarrow \frac{\sum_i p_{q'}(c \mid x_i) + N q_c}{M + N} .
@@ -36,7 +36,7 @@ from spinal.errors import SpinalError
 Prior = Literal["labels", "pool", "uniform"]
 PRIORS: tuple[Prior, ...] = get_args(Prior)
 _STEPS = 100
-#: Choices of a: from add-one smoothing to frequencies that can hardly be told apart.
+#: Choices of a: from add-one smoothing to almost equal frequencies.
 _ALIKE = torch.logspace(0, 2, 21, dtype=torch.float64)
 
 

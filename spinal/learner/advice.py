@@ -1,4 +1,4 @@
-r"""When to stop: how many predictions more labels would change.
+r"""When to stop: a forecast of the predictions that further labels would change.
 
 Successive models predict the same unlabelled points. Between a model from :math:`n_i` labels and a
 later one from :math:`n_j`, a share :math:`d_{ij}` of the predicted classes changes: the more, the
@@ -29,7 +29,7 @@ from spinal.files import read_arrays, write_arrays
 LEAST_MODELS = 3
 #: b and c, for two sets of features; see ``results/advice.md``. They weigh as much as a model.
 _USUAL = np.array([0.7, -0.3])
-#: Standard deviation of the logarithm of a forecast, beside that of the residuals.
+#: Standard deviation of the logarithm of a forecast, in addition to that of the residuals.
 _DOUBT = 0.15
 #: Quantile of the normal distribution, for an interval of 80 %.
 _WIDTH = 1.2816
@@ -65,8 +65,8 @@ class Advice:
 def cohen_kappa(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     """Agreement of two predictions ``[P]`` beyond chance, at most 1."""
     same = float(np.mean(first == second))
-    size = int(max(first.max(), second.max())) + 1
-    shares = (np.bincount(x, minlength=size) / len(x) for x in (first, second))
+    numbers = np.unique(np.concatenate([first, second]), return_inverse=True)[1].reshape(2, -1)
+    shares = (np.bincount(x, minlength=numbers.max() + 1) / len(x) for x in numbers)
     by_chance = float(np.prod(list(shares), axis=0).sum())
     return 1.0 if by_chance == 1 else (same - by_chance) / (1 - by_chance)
 

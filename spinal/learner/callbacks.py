@@ -1,4 +1,4 @@
-"""Callbacks: told of every round and every step of training.
+"""Callbacks: called after every round and every step of training.
 
 `spinal.learner.trackers` has those that log to MLflow and TensorBoard.
 """

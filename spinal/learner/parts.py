@@ -24,7 +24,7 @@ NetworkPart = Named | nn.Module | None
 PosteriorPart = Named | Posterior | Any
 AcquisitionPart = Named | Acquisition | Callable[[Candidates], Any] | None
 
-#: The name of the method of a learner with a classifier of one's own.
+#: The method name of a learner with the user's own classifier.
 ESTIMATOR = "estimator"
 
 
@@ -90,16 +90,29 @@ def resolve_acquisition(part: AcquisitionPart, default: str) -> Acquisition:
 
 
 def first_acquisition(
-    acquisition: Acquisition, posterior: Posterior, network: Network
+    acquisition: Acquisition, posterior: Posterior, network: Network, start: Posterior | None
 ) -> Acquisition:
     """How points are chosen before the first fit.
 
-    Herding starts by covering the pool, where features are there without any training. Otherwise
-    the first points are chosen at random.
+    A model that was trained elsewhere chooses by the acquisition function of the learner, or by
+    margin if that one needs more than the model gives. Without a model, herding covers the pool if
+    features need no training. Otherwise the points are chosen at random.
+
+    Args:
+        acquisition: that of the learner.
+        posterior: that of the learner.
+        network: that of the learner.
+        start: the model that was trained elsewhere, if there is one.
     """
-    if isinstance(acquisition, MaxHerding) and posterior.can_learn_from_pool(network):
-        return MaxHerding(acquisition.sample)
-    return make_acquisition("random")
+    if start is None:
+        if isinstance(acquisition, MaxHerding) and posterior.can_learn_from_pool(network):
+            return MaxHerding(acquisition.sample)
+        return make_acquisition("random")
+    try:
+        check_match(start, acquisition)
+    except SpinalError:
+        return make_acquisition("margin")
+    return acquisition
 
 
 def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
@@ -120,8 +133,8 @@ def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
 def default_part(method: str, what: str, given: Any) -> str:
     """The posterior or acquisition function of a method; not looked up where one is given.
 
-    So a learner that was saved with parts of one's own is loaded without importing any code that
-    the folder names.
+    So a learner that was saved with the user's own parts is loaded without importing code that the
+    folder names.
     """
     is_given = given is not None and not isinstance(given, Mapping)  # not only settings
     if method == ESTIMATOR or (is_given and is_own("method", method)):

@@ -1,4 +1,4 @@
-r"""A network that learns from the pool: pseudo-labels, where held-out labels say that they help.
+r"""A network that learns from the pool by pseudo-labels, if held-out labels improve.
 
 1. A network is trained on the labels.
 2. Labels spread along a graph of neighbours in its features. Each other point gets targets and a
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.classifiers.graph import NeighbourGraph
-from spinal.classifiers.mixing import is_better
+from spinal.classifiers.mixing import held_out_gain
 from spinal.classifiers.pool import pool_targets, spread_labels
 from spinal.networks import Network, PseudoLabels, compute_features, predict_logits
 from spinal.networks.network import derived_seed
@@ -74,7 +74,7 @@ class LabelledPool:
 def teach_network(
     network: Network, pool: LabelledPool, train: Train, seed: int
 ) -> tuple[bool, list[HeldOutNetwork]]:
-    """Teach a network that was trained on the labels what the pool can tell, if that helps.
+    """Train a network further on pseudo-labels of the pool, if that helps.
 
     Args:
         network: trained further in place.
@@ -83,7 +83,7 @@ def teach_network(
         seed: the network itself was trained with.
 
     Returns:
-        Whether it learnt from the pool, and networks that were trained like it, each without some
+        Whether it learned from the pool, and networks that were trained like it, each without some
         of the labels.
     """
     plain, taught = [], []
@@ -95,7 +95,7 @@ def teach_network(
         taught.append(HeldOutNetwork(other, held))
     held_labels = torch.cat([pool.labels[:0], *(pool.labels[part.held] for part in plain)])
     before, after = (_held_log_probs(parts, pool) for parts in (plain, taught))
-    if not is_better(after, before, held_labels):
+    if held_out_gain(after, before, held_labels) <= 0:
         return False, plain
     _teach(network, pool, torch.ones(len(pool.labels), dtype=torch.bool), train, seed)
     return True, taught

@@ -16,7 +16,15 @@ from spinal import networks
 from spinal.acquisition import Acquisition, describe_acquisition
 from spinal.data import Pool
 from spinal.errors import DataError, FileFormatError, LabelError, SpinalError
-from spinal.files import CHECKSUMS, read_arrays, verify_checksums, write_arrays, write_text
+from spinal.files import (
+    CHECKSUMS,
+    read_arrays,
+    replacing_folder,
+    verify_checksums,
+    write_arrays,
+    write_text,
+)
+from spinal.learner.advice import History
 from spinal.learner.settings import LearnerSettings
 from spinal.networks import Network
 from spinal.posteriors import Posterior, describe_posterior, make_posterior
@@ -41,8 +49,9 @@ class SavedLearner:
         network: name and settings; None if it was the user's own.
         posterior: name and settings; None if it was the user's own.
         acquisition: name and settings; None if it was the user's own.
-        network_learned_from: whether the network learnt from the ``labels`` alone, or from the
-            ``pool`` as well.
+        network_learned_from: whether the network learned from the ``labels`` only, or also from
+            the ``pool``.
+        classes: names of the classes; empty in learners of older versions.
     """
 
     rounds: int
@@ -51,6 +60,7 @@ class SavedLearner:
     posterior: Described
     acquisition: Described
     network_learned_from: LearnFrom = "labels"
+    classes: tuple[str, ...] = ()
 
 
 def describe(
@@ -60,6 +70,7 @@ def describe(
     posterior: Posterior,
     acquisition: Acquisition,
     network_learned_from: LearnFrom,
+    classes: tuple[str, ...],
 ) -> SavedLearner:
     """The description from which the same learner can be constructed again."""
     config = dict(network.config)
@@ -72,14 +83,36 @@ def describe(
         describe_posterior(posterior),
         describe_acquisition(acquisition),
         network_learned_from,
+        classes,
     )
 
 
-def write(folder: Path, saved: SavedLearner, pool: Pool) -> None:
-    """Write ``learner.json`` and ``pool.npz``."""
-    write_arrays(folder / "pool.npz", pool.state_dict())
-    values = {"format": _FORMAT, **to_mapping(saved, none=True)}
-    write_text(folder / "learner.json", json.dumps(values, indent=2))
+def save(
+    folder: Path,
+    saved: SavedLearner,
+    pool: Pool,
+    history: History | None,
+    trained: tuple[Network, Posterior] | None,
+) -> None:
+    """Write a learner to a folder, atomically.
+
+    Args:
+        folder: to write; one that is there is replaced.
+        saved: its description.
+        pool: its labels are saved, its points are not.
+        history: predictions of earlier models, if there are any.
+        trained: network and posterior; None before the first fit.
+    """
+    with replacing_folder(folder) as partial:
+        write_arrays(partial / "pool.npz", pool.state_dict())
+        values = {"format": _FORMAT, **to_mapping(saved, none=True)}
+        write_text(partial / "learner.json", json.dumps(values, indent=2))
+        if history is not None:
+            history.save(partial / HISTORY)
+        if trained is not None:
+            network, posterior = trained
+            networks.save(network, partial / NETWORK)
+            posterior.save(partial)
 
 
 def read(folder: Path) -> SavedLearner:
@@ -160,3 +193,27 @@ def given_or_saved(part: Any, described: Described, what: str, folder: Path) -> 
     if part is None and (described is None or ":" in described[0]):
         raise SpinalError(f"{folder}: was saved with your own {what}: give it again, as `{what}=`")
     return described if part is None else part
+
+
+def constructor_arguments(
+    folder: Path, saved: SavedLearner, network: Any, posterior: Any, acquisition: Any
+) -> dict[str, Any]:
+    """Arguments of the constructor of a saved learner.
+
+    Args:
+        folder: where it was saved.
+        saved: its description.
+        network: the user's own part, or None for the saved one.
+        posterior: likewise.
+        acquisition: likewise.
+    """
+    return vars(saved.settings) | {
+        "network": given_or_saved(network, saved.network, "network", folder),
+        "posterior": given_or_saved(posterior, saved.posterior, "posterior", folder),
+        "acquisition": given_or_saved(acquisition, saved.acquisition, "acquisition", folder),
+    }
+
+
+def load_history(folder: Path) -> History | None:
+    """Predictions of earlier models, if they were saved."""
+    return History.load(folder / HISTORY) if (folder / HISTORY).exists() else None

@@ -37,7 +37,7 @@ class MLflow(Callback):
             raise SpinalError(
                 f"MLflow is missing: pip install 'spinal[mlflow]' ({error})"
             ) from error
-        # A client, and not MLflow's functions, which set a run for the whole process.
+        # A client instead of MLflow's functions, which set a run for the complete process.
         self._client: Any = MlflowClient(tracking_uri=tracking_uri)
         known = self._client.get_experiment_by_name(experiment)
         number = known.experiment_id if known else self._client.create_experiment(experiment)

@@ -84,3 +84,12 @@ def train_network(
     labelled_pool = LabelledPool(pool.points[others], rows, labels, len(pool.classes))
     better, held_out = teach_network(network, labelled_pool, train, seed)
     return Trained("pool" if better else "labels", held_out)
+
+
+def as_arrays(validation: Validation, pool: Pool) -> Validation:
+    """Validation points as an array, from data of the same kind as the pool's; with labels."""
+    data, labels = validation
+    if isinstance(data, np.ndarray):
+        return validation
+    points = pool.points_like(data)
+    return points[np.arange(len(points))], labels
