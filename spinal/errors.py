@@ -1,4 +1,4 @@
-"""Errors that tell the user what was wrong, where, and what to do."""
+"""Errors with messages that state what is wrong, where, and what to do."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, flushed, then renamed."""
+"""Atomic files: written under another name in the same folder, flushed, then renamed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 #: The file of checksums in a folder, as the command ``sha256sum`` writes and checks it.
 CHECKSUMS = "SHA256SUMS"
 
-#: What numpy raises for a file of arrays that is not whole, or not what it was.
+#: In the place of a checksum in the head of a safetensors file, while it is computed.
+_UNSIGNED = "0" * 64
+
+#: What numpy raises for a file of arrays that is truncated or damaged.
 _DAMAGE = (
     OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
@@ -115,7 +118,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def verify_checksums(folder: Path) -> None:
-    """Make sure that the files in a folder are those that `write_checksums` saw.
+    """Check that the files in a folder are those that `write_checksums` saw.
 
     Raises:
         FileFormatError: If a file was damaged, added or lost. The message names it.
@@ -167,13 +170,39 @@ def read_arrays(
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], kind: str, header: Mapping[str, Any]
 ) -> None:
-    """Write a safetensors file of ours: ``kind`` and ``header``, as JSON, go into its head."""
+    """Write a safetensors file of ours: ``kind`` and ``header``, as JSON, go into its head.
+
+    So does a SHA-256 checksum, of the file with zeros in the place of the checksum.
+    """
     from safetensors.torch import save_file  # text files do not wait for torch
 
     # Copies, so that weights that are used twice are written twice.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
     with replacing(path) as partial:
-        save_file(copies, partial, metadata={"format": kind, "header": json.dumps(header)})
+        metadata = {"format": kind, "header": json.dumps(header), "sha256": _UNSIGNED}
+        save_file(copies, partial, metadata=metadata)
+        sign_tensors(partial, _UNSIGNED)
+
+
+def sign_tensors(path: Path, said: str) -> None:
+    """Replace the checksum in the head of a safetensors file by that of its content."""
+    content = path.read_bytes()
+    path.write_bytes(content.replace(said.encode(), _checksum(content, said).encode(), 1))
+
+
+def check_tensors(path: Path, metadata: Mapping[str, str]) -> None:
+    """Compare a safetensors file with the checksum in its head; none is fine, too.
+
+    Raises:
+        FileFormatError: if they differ.
+    """
+    said = metadata.get("sha256")
+    if said is not None and _checksum(path.read_bytes(), said) != said:
+        raise FileFormatError(f"{path}: damaged (its checksum is not the one in its head)")
+
+
+def _checksum(content: bytes, said: str) -> str:
+    return hashlib.sha256(content.replace(said.encode(), _UNSIGNED.encode(), 1)).hexdigest()
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -196,6 +225,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
             f"{path}: a safetensors file, but not a {what} "
             f"(expected format {kind!r}, found {metadata.get('format')!r})"
         )
+    check_tensors(path, metadata)
     try:
         return dict(json.loads(metadata["header"])), tensors
     except (KeyError, ValueError) as error:

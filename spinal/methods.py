@@ -10,7 +10,7 @@ from spinal.registry import find_own, is_own, registered
 
 @dataclass(frozen=True)
 class Method:
-    """What a name stands for.
+    """What a method consists of.
 
     Attributes:
         title: what people call it.
@@ -55,7 +55,7 @@ METHODS: dict[str, Method] = {
         "spn",
         "power-variance-bald",
         ("power-variance-bald", "variance-bald"),
-        "BALD by the SPN's closed-form dropout variance, a batch kept diverse by chance",
+        "BALD by the SPN's closed-form dropout variance, with random noise for diverse batches",
     ),
     "mc-dropout": Method(
         "MC Dropout",
@@ -74,19 +74,26 @@ METHODS: dict[str, Method] = {
         (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
         "five networks, trained from different seeds",
     ),
+    "spn-ensemble": Method(
+        "SPN ensemble",
+        "spn-ensemble",
+        "margin",
+        (*_UNCERTAINTY, *_OVER_SAMPLES, "batchbald"),
+        "five networks with an SPN on the features of each, mixed",
+    ),
     "bayesian-batch": Method(
         "Bayesian Batch",
         "neural-linear",
         "acs-fw",
         ("acs-fw",),
-        "a batch that stands in for the pool's likelihood (ACS-FW), by a Bayesian last layer",
+        "a batch that approximates the pool's likelihood (ACS-FW), with a Bayesian last layer",
     ),
     "logistic": Method(
         "Logistic regression",
         "logistic",
         "margin",
         (*_UNCERTAINTY, "random"),
-        "logistic regression on the same features: what anything else has to beat",
+        "logistic regression on the same features: a strong baseline",
     ),
     "deterministic": Method(
         "Deterministic",

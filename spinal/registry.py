@@ -1,4 +1,4 @@
-"""Parts of one's own by name: registered in this process, or written ``module:name``.
+"""The user's own parts by name: registered in this process, or written ``module:name``.
 
 Wherever a method, an acquisition function, a posterior, an encoder or a dataset has a name, also in
 protocols and on the command line, ``module:name`` stands for an object in a Python module, and
@@ -23,7 +23,7 @@ _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
 def register(kind: Kind, name: str, part: Any) -> None:
-    """Give a part of one's own a name, for use in this process.
+    """Register a name for your own part, for use in this process.
 
     Args:
         kind: ``method``: a `spinal.methods.Method`, or a scikit-learn classifier or its class;

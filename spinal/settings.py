@@ -70,7 +70,7 @@ def to_mapping(settings: Any, *, none: bool = False) -> dict[str, Any]:
 
 
 def _converted(hint: Any, value: Any, where: str, base: Any) -> Any:
-    """``value`` as the annotation ``hint`` wants it."""
+    """``value`` converted to the type of the annotation ``hint``."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         options = [choice for choice in choices if choice is not type(None)]

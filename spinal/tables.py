@@ -44,7 +44,7 @@ class TableEncoder:
         return encoded
 
     def one_hot(self, table: pd.DataFrame) -> NDArray[np.float64]:
-        """The table with a column of 0 and 1 for each category in the place of codes.
+        """The table with a column of 0 and 1 for each category instead of codes.
 
         All columns of a category are NaN where it is missing.
         """

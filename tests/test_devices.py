@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from spinal import ActiveLearner, Pool, load_dataset
 from spinal.acquisition import scores
 from spinal.circuits import DGCSPN, Circuit, RandomSPN
-from spinal.networks import build_network
+from spinal.networks import TrainSettings, build_network
 from spinal.networks.network import choose_device
 
 ACCELERATORS = [
@@ -53,6 +55,28 @@ def test_scores(name: str, device: str) -> None:
     scores_N = getattr(scores, name)(log_probs_N_K_C)
     assert scores_N.device.type == device
     assert tuple(scores_N.shape) == (6,)
+
+
+def test_a_second_device_does_not_mix_with_the_cpu() -> None:
+    """What the tests above rely on: an operand that was left on the CPU is an error."""
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.zeros(5, device="meta") + torch.zeros(5)
+
+
+@pytest.mark.skipif(not ACCELERATORS, reason="there is no accelerator")
+@pytest.mark.parametrize("method", ["spn-cnn", "mc-dropout", "badge", "bayesian-batch", "logistic"])
+def test_a_learner_on_an_accelerator(method: str) -> None:
+    digits = load_dataset("digits")
+    pool = Pool(digits.train_images[:200], digits.classes)
+    training = TrainSettings(min_steps=20, max_steps=20)
+    learner = ActiveLearner(pool, "lenet", method, device=ACCELERATORS[0], training=training)
+    batch = learner.ask(40)
+    learner.tell(batch, digits.train_labels[batch])
+    learner.fit()
+    assert len(set(learner.ask(10)) - set(batch)) == 10
+    probabilities = learner.predict_proba(digits.test_images[:50])
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-4)
+    assert learner.assess(digits.test_images[:50]).margin.shape == (50,)
 
 
 def test_auto_is_an_accelerator_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Checksums of folders: a damaged, lost or added file is named."""
+"""Checksums of folders and of models: what is damaged, lost or added is named."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from spinal.errors import FileFormatError
-from spinal.files import CHECKSUMS, verify_checksums, write_checksums
+from spinal.files import (
+    CHECKSUMS,
+    read_tensors,
+    verify_checksums,
+    write_checksums,
+    write_tensors,
+)
 
 
 @pytest.fixture
@@ -58,3 +66,28 @@ def test_lost_and_added_files_are_named(folder: Path) -> None:
     shutil.copy(folder / "other.json", folder / "learner.json")
     with pytest.raises(FileFormatError, match=r"other\.json"):
         verify_checksums(folder)
+
+
+def test_no_flipped_bit_of_a_model_goes_unnoticed(tmp_path: Path) -> None:
+    whole, flipped = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    tensors = {"a": torch.arange(40.0), "b": torch.tensor(3), "c": torch.ones(2, 3).bool()}
+    write_tensors(whole, tensors, "spinal.test/1", {"n": 5})
+    content = whole.read_bytes()
+    for place in range(len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        flipped.write_bytes(changed)
+        try:
+            header, read = read_tensors(flipped, "spinal.test/1")
+        except FileFormatError:
+            continue
+        # Only the word "sha256" itself can be damaged without a difference to the rest.
+        assert b"sha256" not in changed
+        assert header == {"n": 5}
+        assert all(torch.equal(read[name], tensors[name]) for name in tensors)
+
+
+def test_a_model_without_a_checksum_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(3)}, path, metadata={"format": "spinal.test/1", "header": "{}"})
+    assert read_tensors(path, "spinal.test/1")[1]["a"].tolist() == [1, 1, 1]

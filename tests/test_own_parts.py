@@ -274,6 +274,16 @@ def test_a_classifier_of_another_package() -> None:
     assert not learner.posterior.takes_missing
 
 
+def test_a_network_of_skorch_is_a_method() -> None:
+    skorch = pytest.importorskip("skorch")
+    module = nn.Sequential(nn.Linear(VECTORS.shape[1], int(LABELS.max()) + 1), nn.Softmax(1))
+    method = skorch.NeuralNetClassifier(
+        module, max_epochs=100, lr=0.05, optimizer=torch.optim.Adam, train_split=None, verbose=0
+    )
+    learner = fitted(method=method)
+    assert (learner.predict(VECTORS) == LABELS).mean() > 0.7  # by chance: 0.33
+
+
 def test_a_pool_grows_and_known_points_keep_their_indices() -> None:
     learner = fitted(pool=Pool(VECTORS[:40], CLASSES), method="logistic")
     before = learner.predict(VECTORS)
@@ -366,7 +376,7 @@ def test_a_classifier_trained_elsewhere_begins() -> None:
     learner.tell(np.setdiff1d(np.arange(12), asked), LABELS[np.setdiff1d(np.arange(12), asked)])
     learner.fit()
     assert np.abs(learner.predict_proba(VECTORS) - wanted).max() > 0.01
-    with pytest.raises(SpinalError, match="fitted already"):
+    with pytest.raises(SpinalError, match="already fitted"):
         learner.start_from(model)
 
 

@@ -28,6 +28,7 @@ from spinal.commands import (
     methods,
     predict,
     protocols,
+    rank,
     report,
     run,
     tune,
@@ -40,13 +41,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help=(
-        "Decide which points to label next, and train the classifier from them.\n\n"
-        "**Try it:** `spinal demo` compares three ways of choosing on small images that need no "
+        "Choose which points to label next, and train a classifier on the labels.\n\n"
+        "**Try it:** `spinal demo` compares three methods on small images that need no "
         "download.\n\n"
         "**Label your own images:** `spinal label FOLDER --classes cat,dog` opens a page; "
         "`spinal export FOLDER` writes the labels.\n\n"
         "**Compare methods:** `spinal run PROTOCOL --method spn-cnn --method random --seeds 0-4`, "
-        "then `spinal report runs`. Stopped in the middle, the same command goes on.\n\n"
+        "then `spinal report runs`. If interrupted, the same command continues.\n\n"
         "**Write your own experiment:** `spinal protocols digits > mine.toml`, edit it, "
         "`spinal run mine.toml`.\n\n"
         "**If something is missing:** `spinal doctor` shows what is installed and what was found, "
@@ -84,8 +85,8 @@ def _options(
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Try it": (demo.demo, demo_spn.demo_spn),
     "Label": (
-        label.label, classes.classes, fit.fit, predict.predict, export.export,
-        label_studio.label_studio,
+        label.label, classes.classes, fit.fit, predict.predict, rank.rank,
+        export.export, label_studio.label_studio,
     ),
     "Compare methods": (run.run, report.report, tune.tune),
     "The paper's other experiments": (

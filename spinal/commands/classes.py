@@ -30,12 +30,19 @@ def classes(
         _Pairs,
         typer.Option(
             metavar="NAME",
-            help="Remove a class; its answers are set aside, and the images asked again.",
+            help="Remove a class; its answers are set aside, and the images asked again. With "
+            "--multi, answers keep their other classes.",
         ),
     ] = None,
     key: Annotated[
         _Pairs,
         typer.Option(metavar="CLASS=KEY", help="Choose the key of a class; CLASS=: the usual."),
+    ] = None,
+    colour: Annotated[
+        _Pairs,
+        typer.Option(
+            metavar="CLASS=#RRGGBB", help="Choose the colour of a class; CLASS=: the usual."
+        ),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last change.")] = False,
 ) -> None:
@@ -61,6 +68,8 @@ def classes(
             known.remove(name, person)
         for name, chosen in map(_pair, key or ()):
             known.set_key(name, chosen or None, person)
+        for name, chosen in map(_pair, colour or ()):
+            known.set_colour(name, chosen or None, person)
         if undo:
             typer.echo(f"undone: {describe_change(known.undo())}")
         counts = opened.store.progress()["classes"]

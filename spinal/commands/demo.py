@@ -20,7 +20,7 @@ def demo(
     rounds: Rounds = None,
     workers: Workers = 0,
 ) -> None:
-    """Compare SPN-CNN, Deterministic and Random on handwritten digits; a couple of minutes.
+    """Compare SPN-CNN, Deterministic and Random on handwritten digits; a few minutes.
 
     The digits come with scikit-learn: nothing is downloaded. Every method starts from the same 20
     labels and asks for 10 more in each round.

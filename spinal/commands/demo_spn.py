@@ -14,7 +14,7 @@ def demo_spn(
     out: Annotated[Path, typer.Option(help="Folder for picture and table.")] = Path("spinal-demo"),
     seed: Annotated[int, typer.Option(help="Of the split, the fit, and what goes missing.")] = 0,
 ) -> None:
-    """Show what an SPN can do that a softmax cannot, on handwritten digits; some seconds."""
+    """Show what an SPN can do that a softmax cannot, on handwritten digits; a few seconds."""
     from spinal.experiments.showcase import compare
     from spinal.report.showcase import write_showcase
 

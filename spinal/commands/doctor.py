@@ -24,7 +24,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 def doctor(data_dir: DataDir = None) -> None:
     """Show versions, devices, threads, caches and data, and the commands that get what is missing.
 
-    Put its output into reports of problems.
+    Include its output in bug reports.
     """
     sections = (
         ("Versions", _versions()),

@@ -19,7 +19,7 @@ def full_mnist(
     changes: Changes = None,
     out: ResultsFolder = Path("runs/full-mnist"),
     runs: Annotated[
-        Path, typer.Option(help="Folder with runs of SPN-CNN; they are made if there are none.")
+        Path, typer.Option(help="Folder with runs of SPN-CNN; they are computed if there are none.")
     ] = Path("runs"),
     data_dir: DataDir = None,
 ) -> None:

@@ -38,22 +38,32 @@ def label(
             "[default: FOLDER/.spinal, or TABLE.spinal]"
         ),
     ] = None,
+    multi: Annotated[
+        bool | None,
+        typer.Option(
+            "--multi/--no-multi",
+            help="An image or text can have several of the classes, or none of them. Needed once, "
+            "when a project is begun.",
+            show_default=False,
+        ),
+    ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
             help="Labels that are known: a CSV table with columns path and label (for texts, the "
-            "column of texts in the place of path), a folder with a folder for each class (also "
+            "column of texts instead of path), a folder with a folder for each class (also "
             "FOLDER itself), another project, or an export of Label Studio (JSON). Classes that it "
-            "names are added."
+            "names are added. With --multi, a label is such as `cat;dog`, or in a row for each, or "
+            "each class has a column of 0 and 1."
         ),
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="How many answers are planned.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Planned number of answers.")] = None,
     features: Annotated[
         str | None,
         typer.Option(
             "--encoder",
             "--features",
-            help="What the model sees of an image or a text. "
+            help="How an image or a text becomes a feature vector. "
             "[default: efficientnet-lite0; for texts, tfidf-svd]",
         ),
     ] = None,
@@ -77,36 +87,38 @@ def label(
     acquisition: Annotated[
         str | None,
         typer.Option(
-            help="Which images are asked. [default: `auto` for spn-cnn on features, otherwise the "
+            help="How images are chosen. [default: `auto` for spn-cnn on features, otherwise the "
             "method's own]",
             autocompletion=complete_acquisition,
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine need a token.")
+        str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     seed: Annotated[int | None, typer.Option(help="Seed of all randomness. [default: 0]")] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Save what can be saved of a damaged file of labels.")
+        bool, typer.Option("--repair", help="Recover the readable part of a damaged label file.")
     ] = False,
     simulate: Annotated[
         Path | None,
         typer.Option(
-            help="Let a simulated person answer, from a CSV table with columns path and label; "
-            "for texts, the column of texts in the place of path."
+            help="Let a simulated annotator answer, from a CSV table with columns path and label; "
+            "for texts, the column of texts instead of path."
         ),
     ] = None,
     mistakes: Annotated[
-        float, typer.Option(help="Share of wrong answers of the simulated person.")
+        float, typer.Option(help="Share of wrong answers of the simulated annotator.")
     ] = 0.0,
-    pace: Annotated[float, typer.Option(help="Seconds that person takes for an answer.")] = 1.0,
+    pace: Annotated[
+        float, typer.Option(help="Seconds that the simulated annotator takes for an answer.")
+    ] = 1.0,
 ) -> None:
-    """Label images or texts on a page, while a model learns from the answers.
+    """Label images or texts on a web page, while a model learns from the answers.
 
-    The model asks for what it can learn most from, and is fitted again in the
-    background as answers come. Called again, it goes on where it was. An answer stays in
+    The model chooses the most useful images, and is refitted in the background as answers
+    arrive. The same command resumes where it stopped. An answer stays in
     the browser until it is on disk.
     """
     for package in ("starlette", "uvicorn"):
@@ -122,14 +134,15 @@ def label(
     names = tuple(name.strip() for name in classes.split(",")) if classes else None
     known = None
     if labels is not None:
-        known = _read_known(labels, place, settings, text_column)
+        several = settings.multi if settings is not None else bool(multi)
+        known = _read_known(labels, place, settings, text_column, several)
         names = tuple(dict.fromkeys((*(names or ()), *known.classes)))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if repair:
         console.print(str(repair_project(find_home(folder, project))), markup=False)
     opened = open_project(
         folder, project, classes=names, budget=budget, encoder=features, network=network,
-        method=method, acquisition=acquisition, seed=seed, text_column=text_column,
+        method=method, acquisition=acquisition, seed=seed, text_column=text_column, multi=multi,
     )  # fmt: skip
     try:
         with opened.locked():
@@ -156,6 +169,10 @@ def label(
         opened.close()
 
 
+#: Encoders that need no check: torch would stay in the memory of the server.
+_KNOWN_ENCODERS = ("efficientnet-lite0", "pixels", "tfidf-svd")
+
+
 def _settings_of(
     folder: Path, project: Path | None
 ) -> tuple[Path, ProjectSettings] | tuple[Path, None]:
@@ -172,7 +189,7 @@ def _check_parts(
     acquisition: str | None,
 ) -> None:  # fmt: skip
     """Raise a SpinalError if a name is wrong; imports torch only if there is one to check."""
-    if encoder not in (None, "tfidf-svd"):
+    if encoder not in (None, *_KNOWN_ENCODERS):
         from spinal.encoders.table import check_name
 
         check_name(encoder)
@@ -185,7 +202,11 @@ def _check_parts(
 
 
 def _read_known(
-    source: Path, place: Path, settings: ProjectSettings | None, text_column: str | None
+    source: Path,
+    place: Path,
+    settings: ProjectSettings | None,
+    text_column: str | None,
+    multi: bool,
 ) -> KnownLabels:
     """Known labels for the images or texts of a project, which may not exist yet."""
     from spinal.label.known.known import read_known
@@ -193,7 +214,7 @@ def _read_known(
 
     kind = settings.kind if settings is not None else find_kind(place)
     column = text_column or (settings.text_column if settings is not None else "text")
-    return read_known(source, place, column if kind == "texts" else None)
+    return read_known(source, place, column if kind == "texts" else None, multi=multi)
 
 
 def _introduce(project: Project, console: Console) -> None:
@@ -211,7 +232,8 @@ def _simulate(page: Page, table: Path, mistakes: float, pace: float, console: Co
 
     settings = page.project.settings
     column = settings.text_column if settings.kind == "texts" else None
-    person = Person(read_answers(table, column), settings.classes, mistakes=mistakes)
+    answers = read_answers(table, column, multi=settings.multi)
+    person = Person(answers, settings.classes, mistakes=mistakes)
     budget = settings.budget
     result = person.label(page.link, budget, pace=pace, on_answer=None)
     console.print(result.summary())

@@ -35,18 +35,18 @@ def label_studio(
     ahead: Annotated[
         int, typer.Option(help="Tasks to write predictions for, those asked next; 0: all.")
     ] = 100,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 5.0,
-    once: Annotated[bool, typer.Option("--once", help="Do one round, and end.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between two checks.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="Do one round, then exit.")] = False,
     folder: Annotated[Path, typer.Option(help="Where the features of its images are kept.")] = Path(
         "spinal-label-studio"
     ),
     seed: int = 0,
 ) -> None:
-    """Let Label Studio ask what spinal would ask.
+    """Let spinal choose the next tasks in Label Studio.
 
     Reads the tasks and annotations of a project that has one choice of classes for an image, fits,
-    and writes predictions whose scores make its "uncertainty sampling" follow. The raw uncertainty
-    is kept as a column of each task.
+    and writes predictions whose scores make its "uncertainty sampling" follow the same order.
+    The raw uncertainty is stored as a column of each task.
     """
     from spinal.encoders import load_encoder
     from spinal.label.studio.api import StudioAPI

@@ -15,7 +15,17 @@ DataDir = Annotated[
 ]
 Seeds = Annotated[str, typer.Option(help="Such as 0-4 or 0,3,5.")]
 Rounds = Annotated[int | None, typer.Option(min=0, help="Stop after so many rounds.")]
-Workers = Annotated[int, typer.Option(min=0, help="Runs at a time; 0: one for each core.")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of parallel runs; 0: one for each core.")]
+Engine = Annotated[
+    str, typer.Option(help="`joblib` for this machine, `ray` for a cluster (`spinal[ray]`).")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the Ray cluster, such as `10.0.0.1:6379`. "
+        "[default: RAY_ADDRESS, or else this machine]"
+    ),
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option(

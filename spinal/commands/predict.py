@@ -35,7 +35,9 @@ def predict(
     The model is fitted first if there are new labels.
 
     For each image or text: the most probable class and its probability (confidence), the entropy of
-    all of them (uncertainty), how usual it is (log_density), and each class's probability.
+    all of them (uncertainty), how usual it is (log_density), and each class's probability. In a
+    project with several classes for an image (--multi), all classes above one half, such as
+    cat;dog, and the probability that all of them are right.
     """
     from spinal.label.exports.csv_table import write_table
     from spinal.label.exports.predictions import images_in

@@ -11,7 +11,15 @@ import typer
 from rich.console import Console
 
 from spinal.commands.completion import complete_acquisition, complete_method, complete_protocol
-from spinal.commands.options import Changes, DataDir, Rounds, Workers, parse_seeds
+from spinal.commands.options import (
+    Address,
+    Changes,
+    DataDir,
+    Engine,
+    Rounds,
+    Workers,
+    parse_seeds,
+)
 
 
 class SPNs(str, Enum):
@@ -61,21 +69,13 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs"),
     rounds: Rounds = None,
     workers: Workers = 0,
-    engine: Annotated[
-        str, typer.Option(help="`joblib` for this machine, `ray` for a cluster (`spinal[ray]`).")
-    ] = "joblib",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the Ray cluster, such as `10.0.0.1:6379`. "
-            "[default: RAY_ADDRESS, or else this machine]"
-        ),
-    ] = None,
+    engine: Engine = "joblib",
+    address: Address = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run experiments: protocols x methods x acquisition functions x seeds.
 
-    Finished runs are skipped, interrupted ones go on where they stopped, to the same result. Runs
+    Finished runs are skipped, interrupted ones resume where they stopped, to the same result. Runs
     that fail are listed at the end, and do not stop the others. On a cluster, all nodes need the
     same spinal, and share the folder of the runs.
 
@@ -89,7 +89,7 @@ def run(
             workers=workers, engine=engine, address=address, data_dir=data_dir,
         )  # fmt: skip
     except KeyboardInterrupt:
-        Console().print("stopped; the same command goes on", highlight=False)
+        Console().print("stopped; the same command continues", highlight=False)
         raise
     Console().print(f"runs in {out}; now: spinal report {out}", highlight=False)
 

@@ -46,7 +46,7 @@ def tune(
         typer.Option(help="What to tune; may be repeated. [default: network, then circuit]"),
     ] = None,
     search: Annotated[
-        Searches, typer.Option(help="How settings are gone through; see above.")
+        Searches, typer.Option(help="How settings are searched; see above.")
     ] = Searches.paper,
     learning_rates: Annotated[
         str | None,
@@ -70,7 +70,7 @@ def tune(
         int | None, typer.Option(help="Labelled points in a run. [default: half of the budget]")
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Such as 0-1: one run of every setting for each.")
+        str, typer.Option(help="Such as 0-1: every setting is run once for each seed.")
     ] = "0-1",
     out: Annotated[
         Path | None,
@@ -97,8 +97,8 @@ def tune(
     The protocol's own settings compete in any case. A protocol without a validation set is tuned
     on a fifth of its pool. Labelled points are the initial set, and others drawn at random.
 
-    Trials are kept beside the file, in `PROTOCOL-tuned.trials.jsonl`, as they finish: the same
-    command goes on where it was stopped, and a longer one makes use of them. The same seeds give
+    Trials are stored next to the file, in `PROTOCOL-tuned.trials.jsonl`, as they finish: the same
+    command resumes an interrupted search, and a longer search reuses them. The same seeds give
     the same winner, with any number of workers.
 
     **Examples**
@@ -190,5 +190,5 @@ def _numbers(
 
 def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:
     if values is not None and any(value % 1 for value in values):
-        raise SpinalError("--sizes: give whole numbers, such as 128,512")
+        raise SpinalError("--sizes: give integers, such as 128,512")
     return None if values is None else tuple(int(value) for value in values)

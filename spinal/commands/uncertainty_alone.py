@@ -25,10 +25,10 @@ def uncertainty_alone(
     out: ResultsFolder = Path("runs/uncertainty-alone"),
     data_dir: DataDir = None,
 ) -> None:
-    """Train on one dataset; compare how unsure the methods are of another.
+    """Train on one dataset; compare the uncertainty of the methods on another.
 
     The paper's experiment on SVHN and CIFAR-10: densities of the entropy of SPN-CNN, MC Dropout,
-    ensembles and Deterministic, and how well it tells the datasets apart. What is done already is
+    ensembles and Deterministic, and how well it separates the datasets. What is done already is
     skipped; the report, OUT/report, is of all that is in OUT.
     """
     from spinal.experiments.uncertainty import PAIRS, run_pairs

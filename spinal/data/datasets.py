@@ -55,7 +55,7 @@ def load_dataset(
     download: bool = True,
     data: DataSettings | None = None,
 ) -> Dataset:
-    """Load a dataset by name, or from a file or folder of one's own.
+    """Load a dataset by name, or from your own file or folder.
 
     The search goes through ``data_dir``, the folder in the environment variable ``SPINAL_DATA``,
     Debian's folder of datasets, and the user's cache. A dataset in none of them is downloaded into
@@ -68,7 +68,7 @@ def load_dataset(
             texts; see `spinal.data.text_sets`. Or a name of your own; see `spinal.registry`.
         data_dir: Where to look first.
         download: Whether to download a dataset that was not found.
-        data: How to read a file or folder of one's own.
+        data: How to read your own file or folder.
 
     Raises:
         DataError: If the name is unknown, or the dataset was not found and cannot be downloaded.

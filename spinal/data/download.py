@@ -107,7 +107,7 @@ def _fetch_rest(url: str, part: Path, timeout: float, report: Callable[..., None
         raise
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
-            done = 0  # the server ignored the range and sends the whole file
+            done = 0  # the server ignored the range and sends the complete file
         length = response.headers.get("Content-Length")
         total = None if length is None else done + int(length)
         with part.open("ab" if done else "wb") as stream:

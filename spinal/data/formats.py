@@ -1,6 +1,6 @@
 """Readers of the files in which datasets are published.
 
-Every reader returns whole, checked arrays or raises `FileFormatError`, which names the file and
+Every reader returns complete, checked arrays or raises `FileFormatError`, which names the file and
 says what was expected. Images are uint8 arrays [N, H, W, C], labels int64 arrays [N]. IDX files
 that are not compressed stay on disk, memory-mapped.
 """
@@ -127,7 +127,7 @@ def parse_cifar_python(
     if pixels.shape[1] != CIFAR_PIXELS:
         raise FileFormatError(f"{where}: {pixels.shape[1]} bytes an image, not {CIFAR_PIXELS}")
     if not isinstance(labels, list) or not all(type(label) is int for label in labels):
-        raise FileFormatError(f"{where}: 'labels' is not a list of whole numbers")
+        raise FileFormatError(f"{where}: 'labels' is not a list of integers")
     return np.array(labels, np.int64), pixels
 
 

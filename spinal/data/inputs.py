@@ -283,13 +283,13 @@ def from_arrays(
 ) -> LabelledPoints:
     """Points and labels from arrays.
 
-    Labels are indices into ``classes`` if they are whole numbers (-1: unlabelled), and names of
-    classes if they are strings ("": unlabelled). Without ``classes``, the classes of whole numbers
+    Labels are indices into ``classes`` if they are integers (-1: unlabelled), and names of
+    classes if they are strings ("": unlabelled). Without ``classes``, the classes of integers
     are named "0" to their maximum, and those of strings are the sorted names.
 
     Args:
         data: N points of any kind that `as_points` takes.
-        labels: [N] whole numbers or strings; None if nothing is labelled.
+        labels: [N] integers or strings; None if nothing is labelled.
         classes: Names of the classes.
     """
     points = as_points(data)
@@ -304,7 +304,7 @@ def from_arrays(
         encoded, names = encode_labels([str(label) for label in array], classes)
         return LabelledPoints(points, encoded, names)
     if array.dtype.kind not in "iu":
-        raise DataError(f"labels of type {array.dtype}: give whole numbers or names")
+        raise DataError(f"labels of type {array.dtype}: give integers or names")
     if classes is None:
         names = tuple(str(c) for c in range(int(array.max()) + 1))
     else:

@@ -80,7 +80,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
         if kind >> 16:  # a small one: size and type share the first four bytes
             kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
             if size > 4:
-                raise ValueError(f"{size} bytes in the place of 4")
+                raise ValueError(f"{size} bytes instead of 4")
         if start + size > len(content):
             raise ValueError(f"an element of {size} bytes where {len(content) - start} are left")
         yield kind, content[start : start + size]

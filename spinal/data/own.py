@@ -1,4 +1,4 @@
-"""Datasets of one's own, from a file or a folder, for experiments.
+"""Your own datasets, from a file or a folder, for experiments.
 
 In a protocol::
 
@@ -105,7 +105,7 @@ def make_dataset(
 
     Args:
         data: N points of any kind that `spinal.data.as_points` takes. Texts and tables are encoded
-            by what is learnt from the training part.
+            by what is learned from the training part.
         labels: ``[N]``, names or numbers of classes.
         test: Share of the points for testing, the same in every run; or test points and labels.
         groups: ``[N]``; points of the same group stay on the same side of that split.
@@ -135,7 +135,7 @@ def _dataset(parts: Sequence[_Part], name: str, source: str) -> Dataset:
 def _split(
     n: int, share: float, groups: Sequence[str] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sorted positions of the training and test points, in whole groups."""
+    """Sorted positions of the training and test points; groups are not split."""
     of_point = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     order = shuffled(int(of_point.max()) + 1, 0)
     points_before = np.cumsum(np.bincount(of_point)[order])

@@ -80,7 +80,7 @@ def load_plain_pickle(content: bytes, where: str | Path) -> Any:
     try:
         return _finish(_run(content))
     except Exception as error:  # a damaged pickle can fail in any way
-        raise FileFormatError(f"{where}: not a whole pickle of plain data: {error}") from error
+        raise FileFormatError(f"{where}: not a complete pickle of plain data: {error}") from error
 
 
 def _run(content: bytes) -> Any:
@@ -189,7 +189,7 @@ def _make_array(content: Any, kind: Any, shape: Any, order: Any) -> NDArray:
 
 
 def _finish(value: Any) -> Any:
-    """The value with arrays in the place of those whose content came later."""
+    """The value with arrays instead of those whose content came later."""
     if isinstance(value, _Array):
         if value.value is None:
             raise ValueError("an array without content")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from spinal.errors import DataError
 
 UNLABELLED = -1  # in an array of labels: no label yet
-#: Bytes of a file that are mapped with a page that is read, and in all before they are unmapped.
-_MAPPED_AROUND, _MOST_MAPPED = 1 << 16, 1 << 26
+#: Rows of a mapped file that are read at once. The kernel maps hundreds of kilobytes around a row.
+_ROWS = 32
 
 
 @runtime_checkable
@@ -65,7 +65,6 @@ class ArrayPoints:
         if 0 in array.shape:
             raise DataError(f"an array of shape {array.shape}, which holds no points")
         self._array = array
-        self._touched = 0  # bytes of a mapped file
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,8 +76,7 @@ class ArrayPoints:
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray:
         """The batch [B, H, W, C], uint8, or [B, D], float32, as a copy."""
-        batch = np.ascontiguousarray(self._array[np.asarray(indices, np.int64)])
-        self._forget_pages(batch)
+        batch = self._read(np.asarray(indices, np.int64))
         if batch.ndim == 4:
             return batch
         with np.errstate(over="ignore"):  # values too large for float32 are refused below
@@ -88,20 +86,33 @@ class ArrayPoints:
             raise DataError(f"features of point {row} are not all finite numbers")
         return batch
 
-    def _forget_pages(self, batch: NDArray) -> None:
-        """Unmap the pages of a mapped file now and then: they count as memory of this process."""
+    def _read(self, indices: NDArray[np.int64]) -> NDArray:
+        """The rows, as a copy. Of a mapped file, pages are unmapped after each few rows.
+
+        Mapped pages count as memory of this process. The kernel keeps them in its cache, so that
+        reading them again costs little.
+        """
+        mapping = self._mapping()
+        if mapping is None:
+            return np.ascontiguousarray(self._array[indices])
+        batch = np.empty((len(indices), *self._array.shape[1:]), self._array.dtype)
+        for start in range(0, len(indices), _ROWS):
+            rows = slice(start, start + _ROWS)
+            batch[rows] = self._array[indices[rows]]
+            mapping.madvise(mmap.MADV_DONTNEED)
+        return batch
+
+    def _mapping(self) -> mmap.mmap | None:
+        """The mapped file that holds the array; None if it is in memory, or not to be unmapped."""
         source: object = self._array
         while isinstance(source, np.ndarray) and not isinstance(source, np.memmap):
             source = source.base
-        if not isinstance(source, np.memmap):  # in memory, of this process or shared
-            return
-        self._touched += len(batch) * max(batch[:1].nbytes, _MAPPED_AROUND)
+        # In mode "c", unmapping would lose changes, which are private to this process.
+        if not isinstance(source, np.memmap) or source.mode == "c":
+            return None
         mapping = getattr(source, "_mmap", None)
-        # What was changed in a private copy would be lost.
-        if self._touched > _MOST_MAPPED and source.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-            if isinstance(mapping, mmap.mmap):
-                mapping.madvise(mmap.MADV_DONTNEED)
-            self._touched = 0
+        can_unmap = isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED")
+        return mapping if can_unmap else None
 
 
 def refuse_channels_first(shape: tuple[int, ...], line: str) -> None:

@@ -238,7 +238,5 @@ def _whole_numbers(values: ArrayLike, what: str) -> NDArray[np.int64]:
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise LabelError(
-            f"{what} of type {array.dtype} and shape {array.shape}: give whole numbers"
-        )
+        raise LabelError(f"{what} of type {array.dtype} and shape {array.shape}: give integers")
     return array.astype(np.int64)

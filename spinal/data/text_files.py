@@ -28,21 +28,30 @@ def read_column(path: Path, column: str = COLUMN) -> list[str]:
     Raises:
         DataError: if it is not such a table, or has no such column.
     """
-    try:
-        columns = _read_lines(path) if path.suffix.lower() == ".jsonl" else _read_csv(path)
-    except (OSError, ValueError) as error:  # which include those of pandas and of decoding
-        raise DataError(f"{path}: cannot be read as a table: {error}") from error
+    columns = read_columns(path)
     if column not in columns:
         names = ", ".join(map(str, columns))
         raise DataError(f"{path}: no column {column!r} among {names}: choose with --text-column")
     return columns[column]
 
 
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """All columns of a CSV, TSV or JSONL file, as texts; empty where there is no value.
+
+    Raises:
+        DataError: if it is not such a table.
+    """
+    try:
+        return _read_lines(path) if path.suffix.lower() == ".jsonl" else _read_csv(path)
+    except (OSError, ValueError) as error:  # which include those of pandas and of decoding
+        raise DataError(f"{path}: cannot be read as a table: {error}") from error
+
+
 def _read_csv(path: Path) -> dict[str, list[str]]:
     import pandas as pd  # slow to import: who labels images does not wait for it
 
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    # Texts are read as they stand: "NA" and "007" are no numbers.
+    # Texts are read unchanged: "NA" and "007" are no numbers.
     table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     return {str(name): table[name].tolist() for name in table.columns}
 

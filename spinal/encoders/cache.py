@@ -38,7 +38,7 @@ class FeatureCache:
     Args:
         folder: where vectors are stored, in one sub-folder per encoder.
         encoder: computes the vectors.
-        dtype: of the numbers on disk: float32, or uint8 for whole numbers from 0 to 255.
+        dtype: of the numbers on disk: float32, or uint8 for integers from 0 to 255.
         threads: number of threads that prepare files; by default, the number of processors.
     """
 

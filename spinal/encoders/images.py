@@ -17,7 +17,7 @@ from spinal.data.images import flatten_mode, read_image, upright
 from spinal.encoders.encoder import Encoder, EncoderError
 from spinal.encoders.naming import EncoderName
 from spinal.errors import DataError
-from spinal.files import write_tensors
+from spinal.files import check_tensors, write_tensors
 from spinal.networks.network import choose_device
 
 #: The format of a file with all weights of a `Trunk`.
@@ -217,13 +217,15 @@ def _fill(trunk: Trunk, weights: Path, name: str) -> None:
     """Load weights from a safetensors file; nothing is unpickled."""
     try:
         with safe_open(str(weights), framework="pt") as file:
-            whole = (file.metadata() or {}).get("format") == TRUNK_FORMAT
+            metadata = file.metadata() or {}
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise EncoderError(
             f"{weights}: not a safetensors file ({error}); "
             "safetensors.torch.save_file(model.state_dict(), ...) writes one"
         ) from error
+    check_tensors(weights, metadata)
+    whole = metadata.get("format") == TRUNK_FORMAT
     if not whole and ":" not in name:
         raise EncoderError(f"{name} has its own weights: leave out {weights}")
     if whole:

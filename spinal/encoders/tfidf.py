@@ -72,7 +72,7 @@ class TfidfEncoder:
             raise FileFormatError(f"{path}: damaged ({error}); delete it") from error
 
     def save(self, path: Path) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file, atomically."""
         tensors = {
             "idf": torch.from_numpy(self.words.idf),
             "components": torch.from_numpy(self.words.components),

@@ -10,6 +10,7 @@ NumPy and safetensors:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -83,4 +84,8 @@ def load(path: str | Path) -> Words:
         if metadata.get("format") != FORMAT:
             raise ValueError(f"{path}: not a file of words (format {metadata.get('format')!r})")
         idf, components = file.get_tensor("idf"), file.get_tensor("components")
+    said = metadata.get("sha256", "")
+    content = Path(path).read_bytes().replace(said.encode(), b"0" * 64, 1)
+    if said and hashlib.sha256(content).hexdigest() != said:  # with zeros in its place
+        raise ValueError(f"{path}: damaged (its checksum is not the one in its head)")
     return Words(json.loads(metadata["header"])["vocabulary"], idf, components)

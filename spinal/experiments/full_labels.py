@@ -1,9 +1,9 @@
 """A few chosen labels compared with all labels: SPN-CNN, and an SPN on raw pixels.
 
 The paper compares the accuracy of SPN-CNN on MNIST, with 1,000 labels that it chose, with that of
-SPNs on pixels with the whole training set. Here both are measured: the first in runs of a protocol,
-the second by training a DGC-SPN on the grid of pixels, in mini-batches. The SPN on pixels is also
-trained with the same small number of labels, drawn at random.
+SPNs on pixels with the complete training set. Here both are measured: the first in runs of a
+protocol, the second by training a DGC-SPN on the grid of pixels, in mini-batches. The SPN on
+pixels is also trained with the same small number of labels, drawn at random.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Protocol(Trained):
         candidates: number of pool points that are assessed in a round; None for all.
         learn_from: the ``labels`` alone, or the ``pool``, too; see
             `spinal.learner.LearnerSettings`.
-        paper: the table of `spinal.report.paper` that reports show beside the results.
+        paper: the table of `spinal.report.paper` that reports compare with the results.
         network: the network and its training.
         posterior: settings of posteriors; each uses those that it has. See
             `spinal.experiments.tables`.

@@ -47,8 +47,8 @@ class Run:
     """One protocol, method, acquisition function and seed, in its folder under ``out``.
 
     Attributes:
-        fingerprint: of data of one's own, `Dataset.fingerprint`; None for those known by name, and
-            before they were read.
+        fingerprint: of the user's own data, `Dataset.fingerprint`; None for datasets with a name,
+            and before the data were read.
     """
 
     protocol: Protocol
@@ -231,6 +231,8 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         indices = splits.validation
         validation = dataset.train_images[indices], dataset.train_labels[indices]
     checkpoint = run.folder / "checkpoint"
+    if protocol.network.retrain == "continue" and not checkpoint.exists():
+        done = []  # such as of a run that was copied without it: start again, to the same results
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, **_own_parts(run), validation=validation)
         if learner.rounds == len(done):
@@ -263,11 +265,12 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
     learner.rounds = len(done)
     if done and (checkpoint / HISTORY).exists():
         learner.history = History.load(checkpoint / HISTORY)
+        learner.posterior.load_for_fit(checkpoint)
     return learner, done
 
 
 def _own_parts(run: Run) -> dict[str, Any]:
-    """The parts of one's own, which are not saved in a checkpoint."""
+    """The user's own parts, which are not saved in a checkpoint."""
     posterior = find_method(run.method).posterior
     return {
         "posterior": posterior if is_own("posterior", posterior) else None,
@@ -281,7 +284,7 @@ def _posterior_settings(run: Run) -> dict[str, Any]:
 
 
 def _splits(run: Run, dataset: Dataset) -> Splits:
-    """The splits of a seed, the same for every method, stored beside the runs."""
+    """The splits of a seed, the same for every method, stored with the runs."""
     p = run.protocol
     splits = make_splits(
         len(dataset.train_labels), len(dataset.test_labels), pool=p.pool, validation=p.validation,

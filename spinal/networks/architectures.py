@@ -107,7 +107,7 @@ def vgg(
         width: factor on channels and features; 1 is too slow without a GPU.
         features: size of the dense layer, in place of ``width * 512``.
         dropout: rate of the last two dropout layers, which the paper tuned, or the rates of all
-            five. Narrow networks need lower rates: at width 1/8, SVHN is not learnt at all with
+            five. Narrow networks need lower rates: at width 1/8, SVHN is not learned at all with
             those of the paper.
         seed: of the weights.
     """

@@ -112,7 +112,7 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
     """Split a network before its first dropout layer.
 
     The weights are shared with the network. A network that cannot be traced cannot be split: the
-    tail is then a copy of the whole network, which gives the same results, but more slowly.
+    tail is then a copy of the complete network, which gives the same results, but more slowly.
 
     Raises:
         NetworkError: if there is no dropout layer in it. Layers with a rate of 0 are allowed:

@@ -45,8 +45,8 @@ class Preprocess(nn.Module):
     def fit(self, points: NDArray | Points) -> None:
         """Compute mean and standard deviation from at most `SAMPLE` points, evenly spread over all.
 
-        No labels are needed, so ``points`` can be the whole pool, which gives better estimates than
-        the few labelled points.
+        No labels are needed, so ``points`` can be the complete pool, which gives better estimates
+        than the few labelled points.
         """
         points = as_points(points)
         indices = np.linspace(0, len(points) - 1, min(len(points), SAMPLE)).astype(np.int64)

@@ -34,7 +34,7 @@ def section(experiment: Experiment) -> Section | None:
         return None
     over_budget = Drawing(
         "calibration",
-        "Expected calibration error (15 bins) and negative log-likelihood (nats a point) on the "
+        "Expected calibration error (15 bins) and negative log-likelihood (nats per point) on the "
         "test set, of the posterior that each method predicts with: mean over seeds; lower is "
         "better.",
         _over_budget(experiment),

@@ -34,7 +34,7 @@ def section(experiment: Experiment) -> Section:
     if experiment.has_baseline and len(experiment.methods) > 1:
         caption = (
             f"Accuracy minus Random's of the same seed, mean of {seeds}, in percentage points. "
-            "Bands: one standard error of the mean, where there are seeds to tell."
+            "Bands: one standard error of the mean, if there are several seeds."
         )
         parts.append(Drawing("gain", caption, gain_curves(experiment)))
     tables = (by_predictor(experiment), beside_paper(experiment))
@@ -88,7 +88,7 @@ def _notes(experiment: Experiment) -> list[str]:
     if unfitted:
         names = [f"{title(method)} ({percent(share, 0)} %)" for method, share in unfitted.items()]
         notes.append(
-            "Not to be trusted: networks were trained for too few steps to learn their own labels. "
+            "Unreliable: networks were trained for too few steps to learn their own labels. "
             "Points that a method asks for are harder than random ones, so that it looks worse "
             f"than it is. Fitted in the worst round: {', '.join(names)}."
         )

@@ -37,5 +37,5 @@ def add_holm(data: pd.DataFrame, within: list[str]) -> None:
 
 
 def stars(comparison: float, table: float) -> str:
-    """One star if a test withstands the correction of its comparison, two for the whole table."""
+    """One star if significant after correction for its comparison, two for the complete table."""
     return " **" if table < LEVEL else " *" if comparison < LEVEL else ""

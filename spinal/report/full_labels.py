@@ -127,5 +127,5 @@ def _text(results: Comparison) -> list[str]:
             "pool than the paper's."
         )
     if not results.chosen:
-        text.append("There are no runs of SPN-CNN beside it yet.")
+        text.append("There are no runs of SPN-CNN to compare with yet.")
     return text

@@ -30,6 +30,7 @@ _COLOURS = {
     "spn-batchbald": ("#332288", "#9a92f0"),
     "random": ("#6e6e6e", "#a6a6a6"),
     "ensemble": ("#8b5a2b", "#cf9f70"),
+    "spn-ensemble": ("#6a3d9a", "#b79ae0"),
     "badge": ("#882255", "#d9709f"),
     "k-center": ("#7f7f1f", "#c8c85c"),
     "typiclust": ("#2a8c86", "#72d3c4"),

@@ -169,7 +169,7 @@ def mcnemar_tests(experiment: Experiment) -> Table | None:
     caption = (
         f"McNemar's exact test, two-sided, at {count(labels)} labels: test points that one of the "
         "two got right and the other did not. Holm's correction is over the seeds of a comparison, "
-        "and over the whole table."
+        "and over the complete table."
     )
     return _table("mcnemar", caption, rows, cells, words=2)
 

@@ -23,8 +23,8 @@ def section(experiment: Experiment) -> Section | None:
     if seconds.empty:
         return None
     caption = (
-        f"Seconds of a whole run up to {count(experiment.labels[-1])} labels by phase, mean over "
-        "seeds; testing is not counted."
+        f"Seconds of a complete run up to {count(experiment.labels[-1])} labels by phase, mean "
+        "over seeds; testing is not counted."
     )
     text = ["Runs that shared the machine with others took longer than they would alone."]
     drawing = Drawing("seconds", caption, _figure(seconds, experiment.title))
@@ -69,7 +69,7 @@ def _table(experiment: Experiment, seconds: pd.DataFrame) -> Table:
                 "paper: to Random": decimal(row["paper_ratio"], 2),
             }
         shown.append(cells)
-    caption = "Seconds of a whole run by phase, and the ratio to Random's."
+    caption = "Seconds of a complete run by phase, and the ratio to Random's."
     if len(theirs):
         caption += " The paper's are of a Tesla P100: compare ratios, not seconds."
         printed = accuracies()

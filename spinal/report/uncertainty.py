@@ -58,9 +58,9 @@ def finished(folder: str | Path) -> dict[str, list[StoredSeed]]:
 def _sections(seeds: Sequence[StoredSeed]) -> list[Section]:
     inside, outside = _names(seeds[0])
     labels = seeds[0].settings["experiment"].get("labels")
-    learnt = f"{count(labels)} random labels" if labels else "all training labels"
+    learned = f"{count(labels)} random labels" if labels else "all training labels"
     text = [
-        f"Trained on {inside} with {learnt}: one network for each seed, which all methods share; "
+        f"Trained on {inside} with {learned}: one network for each seed, which all methods share; "
         "the ensemble trains its other members. Then the entropy of the predictions, in nats, on "
         f"test points of {inside} (inside) and of {outside} (outside).",
         "The entropy is that of the averaged prediction where there are samples (MC Dropout, "
@@ -95,11 +95,11 @@ def detection(seeds: Sequence[StoredSeed]) -> Table:
     n = {where: sum(_histogram(seeds[:1], METHODS[0], where)) for where in ("inside", "outside")}
     share = n["outside"] / sum(n.values())
     caption = (
-        f"How well a score tells {outside} (outside, {count(n['outside'])} points) from {inside} "
-        f"(inside, {count(n['inside'])}), in percent; {_over(seeds)}. Outside is the positive "
-        "class, except in the second AUPR (average precision). FPR at 95 % TPR: of the points "
-        "inside, the share that is called outside where 95 % of those outside are; lower is "
-        f"better. By chance: AUROC 50, AUPR {percent(share, 0)} and {percent(1 - share, 0)}, FPR "
+        f"How well a score separates {outside} (outside, {count(n['outside'])} points) from "
+        f"{inside} (inside, {count(n['inside'])}), in percent; {_over(seeds)}. Outside is the "
+        "positive class, except in the second AUPR (average precision). FPR at 95 % TPR: of the "
+        "points inside, the share that is called outside where 95 % of those outside are; lower is "
+        f"better. At random: AUROC 50, AUPR {percent(share, 0)} and {percent(1 - share, 0)}, FPR "
         "95. A high entropy or mutual information is taken for outside, and a low density."
     )
     return Table("detection", caption, pd.DataFrame(rows), pd.DataFrame(shown), words=2)
@@ -136,7 +136,7 @@ def predictions(seeds: Sequence[StoredSeed]) -> Table:
         shown.append(cells)
     caption = (
         f"Predictions on the test points inside; {_over(seeds)}. ECE: expected calibration error, "
-        "15 bins. NLL: negative log-likelihood, nats a point. Entropies in nats. Seconds: of one "
+        "15 bins. NLL: negative log-likelihood, nats per point. Entropies in nats. Seconds: of one "
         "core, to fit what a method adds to the shared network (the other members of the "
         "ensemble), and to predict all test points, inside and outside."
     )

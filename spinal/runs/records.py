@@ -44,7 +44,7 @@ class RoundRecord:
         logistic_ece: As ``ece``, by that regression.
         shares: Weight of each classifier in the method's posterior, by a name of
             `spinal.methods.CLASSIFIERS`; None if it mixes none.
-        learned_from: ``pool`` if the method's posterior learnt from points without labels, too, or
+        learned_from: ``pool`` if the method's posterior learned from points without labels, too, or
             ``labels``.
         advice: How many predictions another batch would change (`spinal.learner.advice`): ``more``
             labels, the share that ``changes`` with an interval from ``low`` to ``high``, and

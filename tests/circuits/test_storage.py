@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from spinal.circuits import DGCSPN, Circuit, RandomSPN
 from spinal.errors import FileFormatError, SpinalError
+from spinal.files import sign_tensors
 
 
 def test_a_saved_circuit_comes_back(spn: Circuit, points: torch.Tensor, tmp_path: Path) -> None:
@@ -47,5 +49,9 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="damaged"):
         Circuit.load(path)
     path.write_bytes(whole.replace(b'\\"n_features\\": 4', b'\\"n_features\\": 5'))
+    with pytest.raises(FileFormatError, match="its checksum is not"):
+        Circuit.load(path)
+    with safe_open(path, framework="pt") as file:
+        sign_tensors(path, file.metadata()["sha256"])
     with pytest.raises(FileFormatError, match="does not fit its header"):
         Circuit.load(path)

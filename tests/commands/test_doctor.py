@@ -91,4 +91,4 @@ def test_shells_complete_names(shell: str, environment: dict[str, str]) -> None:
     )
     assert "spn-cnn" in done.stdout
     assert "spn-batchbald" in done.stdout
-    assert "random" not in done.stdout
+    assert "mc-dropout" not in done.stdout  # it does not begin with spn

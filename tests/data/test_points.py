@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +51,7 @@ def test_a_memory_map_is_read_in_batches_only(tmp_path) -> None:
     np.testing.assert_array_equal(found, array[::-1])
 
 
-def test_arrays_in_memory_of_other_processes_are_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("spinal.data.points._MOST_MAPPED", 0)
+def test_arrays_in_memory_of_other_processes_are_left_alone() -> None:
     shared = memoryview(bytearray(np.arange(12, dtype=np.float32).tobytes()))
     points = as_points(np.frombuffer(shared, np.float32).reshape(4, 3))
     np.testing.assert_array_equal(points[np.array([2])], [[6, 7, 8]])
@@ -106,7 +104,7 @@ def test_labels_may_be_numbers_or_names() -> None:
         ([0, 1], None, "labels of shape"),
         ([0, 1, 2, 3], ["a", "b"], "2 classes"),
         ([0, 1, 0, -2], None, "from -2"),
-        ([0.5, 1, 1, 1], None, "whole numbers or names"),
+        ([0.5, 1, 1, 1], None, "integers or names"),
         (["a", "b", "c", "a"], ["a", "b"], "unknown class 'c'"),
     ],
 )
@@ -118,9 +116,7 @@ def test_labels_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_a_mapped_file_is_read_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
+def test_a_mapped_file_is_read_as_it_is(tmp_path: Path, mode: str) -> None:
     array = np.arange(600, dtype=np.float32).reshape(200, 3)
     np.save(tmp_path / "x.npy", array)
     mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
@@ -128,7 +124,18 @@ def test_a_mapped_file_is_read_as_it_is(
     if mode == "c":  # a private copy, whose changes are in no file
         mapped[:] += 1
         expected = expected + 1
-    monkeypatch.setattr("spinal.data.points._MOST_MAPPED", 0)  # forget after every batch
     points = as_points(mapped[20:])
     for _ in range(2):
         assert np.array_equal(points[np.arange(180)], expected)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="looks into /proc")
+def test_pages_of_a_mapped_file_do_not_stay_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((4_000, 2_000), np.float32))
+    points = as_points(np.load(path, mmap_mode="r"))
+    points[np.arange(4_000)]
+    areas = Path("/proc/self/smaps").read_text().split(str(path))[1:]
+    resident = sum(int(re.findall(r"Rss:\s+(\d+)", area)[0]) for area in areas)  # in kB
+    assert len(areas) == 1
+    assert resident < 100

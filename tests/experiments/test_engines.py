@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from spinal.experiments import Protocol, Run, make_runs, run_grid
 from spinal.experiments.engines import JoblibEngine, RayEngine, attempts, cluster, make_engine
 from spinal.experiments.engines.attempts import CrashCounter, attempt
 from spinal.experiments.protocol import NetworkProtocol
+from tests.cluster import children, raylet, sigkill, two_nodes  # noqa: F401
 from tests.runs.made import made_round, write_rounds
 
 PROTOCOL = Protocol(
@@ -45,18 +45,6 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     runs = grid(tmp_path_factory.mktemp("one-worker"))
     run_grid(runs, workers=1)
     return outcomes(runs)
-
-
-def children(process: int) -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            after_name = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        if int(after_name[1]) == process:
-            found.append(int(folder.name))
-    return found
 
 
 def under_way(runs: list[Run], parent: int) -> tuple[int, Run] | None:
@@ -100,10 +88,6 @@ class Killer(threading.Thread):
         assert 1 <= self.rounds <= PROTOCOL.rounds, "it was not in the middle of the run"
 
 
-def sigkill(process: int) -> None:
-    os.kill(process, signal.SIGKILL)
-
-
 @pytest.mark.long
 @linux
 def test_a_worker_that_dies_here_is_replaced(expected: list[Any], tmp_path: Path) -> None:
@@ -115,34 +99,12 @@ def test_a_worker_that_dies_here_is_replaced(expected: list[Any], tmp_path: Path
     assert outcomes(runs) == expected
 
 
-@pytest.fixture
-def two_nodes() -> Iterator[Any]:
-    """A Ray cluster of two nodes with a core each; nodes that died are noticed within a second."""
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    quick = {
-        "health_check_initial_delay_ms": 0,
-        "health_check_period_ms": 200,
-        "health_check_failure_threshold": 3,
-    }
-    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
-    made = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        made.add_node(num_cpus=1)
-        yield made
-    finally:
-        made.shutdown()
-
-
-def raylet(node: Any) -> int:
-    return int(node.all_processes["raylet"][0].process.pid)
-
-
 @pytest.mark.long
 @linux
 def test_workers_and_nodes_that_die_are_replaced(
-    expected: list[Any], two_nodes: Any, tmp_path: Path
+    expected: list[Any],
+    two_nodes: Any,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     runs = grid(tmp_path)
     here, there = raylet(two_nodes.head_node), raylet(two_nodes.worker_nodes.copy().pop())

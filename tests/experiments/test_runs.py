@@ -113,6 +113,23 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
     assert outcome(run) == outcome(done)
 
 
+@pytest.mark.parametrize("retrain", ["scratch", "continue"])
+def test_what_held_out_points_chose_is_kept_over_an_interruption(
+    retrain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spinal.posteriors.held_out._KEEP_FROM", 1)
+    network = replace(PROTOCOL.network, retrain=retrain)  # type: ignore[arg-type]
+    protocol = replace(PROTOCOL, network=network, posterior={"growth": 2})
+    whole = Run(protocol, "spn-cnn", "margin", 0, tmp_path / "whole")
+    execute(whole)
+    part = Run(replace(protocol, rounds=1), "spn-cnn", "margin", 0, tmp_path / "part")
+    execute(part)
+    part = replace(part, protocol=protocol)
+    execute(part)
+    assert outcome(part) == outcome(whole)
+    assert len({str(record.shares) for record in whole.rounds()}) == 2  # at 10 and 20 labels
+
+
 def test_continued_training_goes_on_to_the_same_result(tmp_path: Path) -> None:
     protocol = replace(PROTOCOL, network=replace(PROTOCOL.network, retrain="continue"))
     whole = Run(protocol, "spn-cnn", "max-entropy", 0, tmp_path / "whole")
@@ -127,6 +144,13 @@ def test_continued_training_goes_on_to_the_same_result(tmp_path: Path) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))  # killed before it
     execute(behind)
     assert outcome(behind) == outcome(whole)
+    copied = replace(whole, out=tmp_path / "copied")
+    copied.folder.mkdir(parents=True)
+    shutil.copy(behind.folder / "rounds.jsonl", copied.folder)  # without the checkpoint
+    lines = (copied.folder / "rounds.jsonl").read_text().splitlines(keepends=True)
+    (copied.folder / "rounds.jsonl").write_text("".join(lines[:2]))
+    execute(copied)
+    assert outcome(copied) == outcome(whole)
 
 
 def test_a_damaged_checkpoint_is_not_continued(tmp_path: Path) -> None:

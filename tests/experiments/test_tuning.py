@@ -227,6 +227,7 @@ def test_what_is_known_is_not_tried_again(
     assert accuracies(path) == accuracies(finished)
 
 
+@pytest.mark.long
 def test_workers_change_nothing(tuned: tuple[Tuned, Path], tmp_path: Path) -> None:
     path = tmp_path / "two.jsonl"
     fewer = PaperSearch(learning_rates=(0.02,), dropouts=(), sizes=())
@@ -318,7 +319,7 @@ def test_the_command_writes_and_tells(
         ({"learning_rates": "fast"}, "--learning-rates 'fast': give numbers"),
         ({"learning_rates": "0"}, "0 is out of range: more than 0"),
         ({"dropouts": "0.5,1"}, "1 is out of range: from 0 to below 1"),
-        ({"sizes": "128.5"}, "give whole numbers"),
+        ({"sizes": "128.5"}, "give integers"),
         ({"trials": 5}, "add --search optuna"),
         ({"search": Searches.optuna, "dropouts": "0"}, "do not go with Optuna"),
         ({"search": Searches.optuna, "trials": 0}, "give 1 or more"),

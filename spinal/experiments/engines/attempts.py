@@ -24,7 +24,7 @@ def attempt(
 ) -> str | None:
     """Execute a run; return its error as text, which can be sent between processes, or None.
 
-    The traceback of an unexpected error is written to ``error.txt``, beside the rounds.
+    The traceback of an unexpected error is written to ``error.txt``, in the folder of the run.
     """
     error_file = run.folder / "error.txt"
     try:

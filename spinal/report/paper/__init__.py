@@ -29,7 +29,7 @@ def accuracies() -> pd.DataFrame:
 
 @cache
 def run_times() -> pd.DataFrame:
-    """Columns: table, method, seconds (of a whole run)."""
+    """Columns: table, method, seconds (of a complete run)."""
     long = _read("run_time_seconds.csv").melt("dataset", var_name="method", value_name="seconds")
     long["method"] = long["method"].str.replace("_", "-")
     return long.rename(columns={"dataset": "table"})
