@@ -1,13 +1,15 @@
 """A labelling server to which everything happens while people answer: no answer may be lost.
 
-    python benchmarks/chaos.py --kills 100 --seed 0
+    python -m benchmarks.chaos --kills 1000 --parts 20 --out results/chaos
 
 People answer through the HTTP interface, as the page does: an answer is sent with the same token
 until it is acknowledged. Meanwhile the server, its worker or both are killed; the decoders are
 killed; the project folder vanishes for a second; files cannot grow, as on a full disk; files that
 can be made again are damaged; a second server is started. After each of these, the page has to take
-an answer by itself, without anybody's help but a restart of a server that was killed. At the end,
-each acknowledged answer has to be stored exactly once. Linux only.
+an answer by itself, without anybody's help but a restart of a server that was killed; now and then
+the next thing happens only when the worker is back, too. At the end of each part, a project of its
+own, each acknowledged answer has to be stored exactly once. With ``--out``, parts are kept, and
+those that are there are not run again. Linux only.
 """
 
 from __future__ import annotations
@@ -33,12 +35,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from benchmarks.machine import commit
+from benchmarks.results import Results
 from spinal.label.store.project import Project, open_project
 
 CLASSES = ("red", "green", "blue")
 IMAGES = 400
 #: Within which the page has to take answers again.
 PATIENCE = 120.0
+#: Seconds between two things on average, and after how many of them the worker has to be back.
+PAUSE, WORKER_EVERY = 0.4, 15
 
 
 def make_images(folder: Path, seed: int) -> None:
@@ -73,7 +79,9 @@ class Server:
     def launch(self, port: int) -> subprocess.Popen[bytes]:
         """Start the command."""
         command = [sys.executable, "-m", "spinal", "label", str(self.folder), "--no-browser"]
-        options = ["--classes", ",".join(CLASSES), "--features", "pixels", "--port", str(port)]
+        options = ["--port", str(port)]
+        if not (self.folder / ".spinal").exists():
+            options += ["--classes", ",".join(CLASSES), "--features", "pixels"]
         with (self.folder.parent / "server.log").open("ab") as log:
             return subprocess.Popen(command + options, stdout=log, stderr=log)
 
@@ -143,41 +151,53 @@ class Person(threading.Thread):
 
 
 class Chaos:
-    """What happens to a server."""
+    """What happens to a server.
+
+    Attributes:
+        happened: how often each thing did.
+        kills: of server, worker or both; of a worker that was not there does not count.
+    """
 
     def __init__(self, server: Server, seed: int) -> None:
         self.server, self.random = server, random.Random(seed)
         self.home = server.folder / ".spinal"
         self.happened: Counter[str] = Counter()
-        self.kinds = [
-            self.kill_server, self.kill_server, self.kill_worker, self.kill_worker, self.kill_both,
+        self.kills = 0
+        kills = [self.kill_server, self.kill_worker, self.kill_both]
+        others = [
             self.kill_decoders, self.vanish, self.fill_disk, self.damage, self.start_second,
         ]  # fmt: skip
+        self.kinds = [*kills * 5, *others]
 
     def happen(self) -> str:
         """One thing, by chance."""
         kind = self.random.choice(self.kinds)
-        self.happened[kind.__name__] += 1
         kind()
+        self.happened[kind.__name__] += 1
         return kind.__name__
 
     def kill_server(self) -> None:
         self.server.kill()
+        self.kills += 1
         self.server.start()
 
     def kill_worker(self) -> None:
-        for process in self.server.children("spinal.label.learning.worker"):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        workers = self._kill("spinal.label.learning.worker")
+        self.kills += bool(workers)
 
     def kill_both(self) -> None:
-        self.kill_worker()
+        self._kill("spinal.label.learning.worker")
         self.kill_server()
 
-    def kill_decoders(self) -> None:
-        for process in self.server.children("spinal.label.store.decoder"):
+    def _kill(self, what: str) -> int:
+        processes = self.server.children(what)
+        for process in processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
+        return len(processes)
+
+    def kill_decoders(self) -> None:
+        self._kill("spinal.label.store.decoder")
 
     def vanish(self) -> None:
         elsewhere = self.home.with_name(".elsewhere")
@@ -214,16 +234,17 @@ class Chaos:
             raise SystemExit("a second server was not refused")
 
 
-def wait_for(people: list[Person], what: str) -> None:
-    """Until each person has been acknowledged an answer more."""
+def wait_for(people: list[Person], what: str) -> float:
+    """Until each person has been acknowledged an answer more; the seconds that it takes."""
     before = [len(person.acknowledged) for person in people]
-    end = time.monotonic() + PATIENCE
+    began = time.monotonic()
     while any(len(p.acknowledged) == n for p, n in zip(people, before, strict=True)):
-        if time.monotonic() > end:
+        if time.monotonic() > began + PATIENCE:
             raise SystemExit(f"the page did not come back after {what}")
         if not all(person.is_alive() for person in people):
             raise SystemExit(f"an answer was refused after {what}")
         time.sleep(0.05)
+    return time.monotonic() - began
 
 
 def wait_for_worker(port: int) -> str:
@@ -241,8 +262,8 @@ def wait_for_worker(port: int) -> str:
     raise SystemExit(f"the worker did not come back: {state}")
 
 
-def compare(project: Project, people: list[Person]) -> str:
-    """What is stored beside what was acknowledged; ends the program if they differ."""
+def compare(project: Project, people: list[Person]) -> int:
+    """The number of acknowledged answers; ends the program if others are stored."""
     project.store.check()
     stored = Counter(row["token"] for row in project.store.answers())
     rows = {row["token"]: (row["image"], row["label"]) for row in project.store.answers()}
@@ -253,38 +274,30 @@ def compare(project: Project, people: list[Person]) -> str:
     invented = [token for token in stored if token not in sent]
     if lost or doubled or invented:
         raise SystemExit(f"lost: {lost[:5]}, doubled: {doubled[:5]}, invented: {invented[:5]}")
-    return f"{len(acknowledged)} answers acknowledged, none lost, none doubled"
+    return len(acknowledged)
 
 
-def main() -> None:
-    """Let things happen, and compare."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=30, help="how many things happen")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--people", type=int, default=2)
-    parser.add_argument("--pace", type=float, default=0.1, help="seconds between two answers")
-    options = parser.parse_args()
+def run_part(kills: int, seed: int, n_people: int, pace: float) -> dict[str, Any]:
+    """A project to which things happen until there were so many kills; what came of it."""
     with tempfile.TemporaryDirectory(prefix="spinal-chaos-") as place:
         folder = Path(place) / "images"
-        make_images(folder, options.seed)
+        make_images(folder, seed)
         server = Server(folder)
-        people = [
-            Person(f"person{i}", server.port, options.seed + i, options.pace)
-            for i in range(options.people)
-        ]
-        chaos = Chaos(server, options.seed)
+        people = [Person(f"person{i}", server.port, seed + i, pace) for i in range(n_people)]
+        chaos = Chaos(server, seed)
+        seconds = []
         try:
             for person in people:
                 person.start()
             wait_for(people, "the start")
-            for i in range(options.kills):
-                time.sleep(chaos.random.expovariate(1.0))
+            while chaos.kills < kills:
+                time.sleep(chaos.random.expovariate(1 / PAUSE))
                 what = chaos.happen()
-                wait_for(people, what)
-                print(f"{i + 1}: {what}", flush=True)
-            worker = wait_for_worker(server.port)
+                seconds.append(round(wait_for(people, what), 2))
+                if sum(chaos.happened.values()) % WORKER_EVERY == 0:
+                    wait_for_worker(server.port)
+                print(f"{chaos.kills}: {what} {seconds[-1]}", flush=True)
+            wait_for_worker(server.port)
             for person in people:
                 person.ending.set()
             for person in people:
@@ -293,12 +306,70 @@ def main() -> None:
             server.kill()
         log = (Path(place) / "server.log").read_text(errors="replace")
         project = open_project(folder)
-        print(compare(project, people))
+        acknowledged = compare(project, people)
         project.close()
-    replies = sum((person.replies for person in people), Counter())
-    print(f"what happened: {dict(chaos.happened)}")
-    print(f"replies: {dict(replies)}; the worker at the end: {worker}")
-    print(f"tracebacks of the server: {log.count('Traceback')}")
+    replies: Counter[str] = sum((person.replies for person in people), Counter())
+    return {
+        "acknowledged": acknowledged, "happened": dict(chaos.happened), "replies": dict(replies),
+        "seconds": seconds, "tracebacks": log.count("Traceback"),
+    }  # fmt: skip
+
+
+def write_page(folder: Path, lines: list[dict[str, Any]]) -> None:
+    """The sums over all parts, as a page."""
+    happened = sum((Counter(line["happened"]) for line in lines), Counter())
+    replies = sum((Counter(line["replies"]) for line in lines), Counter())
+    seconds = np.concatenate([line["seconds"] for line in lines])
+    table = "\n".join(f"| {name.replace('_', ' ')} | {n:,} |" for name, n in happened.most_common())
+    kills, acknowledged, tracebacks = (
+        f"{sum(line[name] for line in lines):,}" for name in ("kills", "acknowledged", "tracebacks")
+    )
+    said = ", ".join(f"{name} {n:,}" for name, n in replies.most_common())
+    text = f"""# Everything happens while people answer
+
+`python -m benchmarks.chaos --kills 1000 --parts 20 --out results/chaos`, commit
+{", ".join(dict.fromkeys(line["commit"] for line in lines))}. {len(lines)} parts, each a project of
+{IMAGES} images and two people who answer without pause.
+
+**{kills} kills of server, worker or both, {len(seconds):,} things in all; {acknowledged} answers
+were acknowledged, none was lost, none is stored twice.** After each thing the page took answers by
+itself: within {np.median(seconds):.2f} s (median; 99 %: {np.quantile(seconds, 0.99):.1f} s, longest
+{seconds.max():.1f} s), counted from when a killed server listened again. Tracebacks in the output
+of the server: {tracebacks}.
+
+| what happened | times |
+|---|---|
+{table}
+
+Replies to the people: {said}. What is not 200 was sent again with the same token until it was.
+"""
+    (folder / "README.md").write_text(text)
+
+
+def main() -> None:
+    """Run the parts that are not there yet."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=30, help="in all parts")
+    parser.add_argument("--parts", type=int, default=1, help="projects, one after the other")
+    parser.add_argument("--seed", type=int, default=0, help="of the first part")
+    parser.add_argument("--people", type=int, default=2)
+    parser.add_argument("--pace", type=float, default=0.1, help="seconds between two answers")
+    parser.add_argument("--out", type=Path, help="folder of the results [default: not kept]")
+    options = parser.parse_args()
+    results = None
+    if options.out:
+        results = Results(options.out / "results.jsonl", ("kills", "seed"))
+    for seed in range(options.seed, options.seed + options.parts):
+        line = {"kills": options.kills // options.parts, "seed": seed}
+        if results is not None and line in results:
+            continue
+        part = run_part(line["kills"], seed, options.people, options.pace)
+        print(f"part {seed}: {part}", flush=True)
+        if results is not None:
+            results.add([line | part | {"commit": commit("spinal", "benchmarks")}])
+            write_page(options.out, results.lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How often the interval of the accuracy in `spinal label` holds, and how wide it is.
 
-Simulated afternoons on features of ``benchmarks.anywhere``: a pool of 2,000 points at most, of
+Simulated sessions on features of ``benchmarks.anywhere``: a pool of 2,000 points at most, of
 which 15 % are reserved for the audit; a quarter of the answers about random points, the others
 about those of least margin, in three batches; and the answers of the audit in between, which are
 learnt from as well. The truth is the accuracy of the last model on all points outside the pool.
@@ -70,7 +70,7 @@ class World:
 
 
 def simulate(world: World, answers: int, audited: int, learn: bool, seed: list[int]) -> list[float]:
-    """An afternoon.
+    """A labelling session.
 
     Args:
         world: the points.
@@ -127,7 +127,7 @@ def table(options: argparse.Namespace) -> Iterator[str]:
             for audited, learn in (
                 (max(int(AUDIT * answers), least), True), (int(OLD * answers), False)
             ):  # fmt: skip
-                seeds = ([options.seed, answers, learn, i] for i in range(options.afternoons))
+                seeds = ([options.seed, answers, learn, i] for i in range(options.sessions))
                 results = [simulate(world, answers, audited, learn, seed) for seed in seeds]
                 value, low, high, truth = np.array(results).T
                 holds = 100 * np.mean((low <= truth) & (truth <= high))
@@ -142,7 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--answers", nargs="+", type=int, default=[50, 100, 300])
-    parser.add_argument("--afternoons", type=int, default=500)
+    parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, required=True, help="where features are kept")
     parser.add_argument("--out", type=Path)

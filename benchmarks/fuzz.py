@@ -1,11 +1,12 @@
 """Damaged files for every loader, and strange requests for every endpoint of the page.
 
-    python -m benchmarks.fuzz --cases 1000 --seed 0
+    python -m benchmarks.fuzz --cases 10000 --seed 0 --out results/fuzz
 
 Each case damages a file that spinal wrote or would read, or sends a request that no page sends.
 What is allowed is a result, or a `SpinalError`: one line that says what is wrong. Any other
 exception, a crash of the interpreter, more than 30 seconds or 4 GB of memory is a failure.
-Cases of a target are run in a process of its own, and can be repeated by their number.
+Cases of a target are run in a process of its own, and can be repeated by their number. With
+``--out``, results are kept as they are measured, and what is there is not measured again.
 """
 
 from __future__ import annotations
@@ -19,14 +20,32 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.fuzz_targets import TARGETS, Target, make_project
+from benchmarks.fuzz_requests import ENDPOINTS, run_endpoints
+from benchmarks.fuzz_targets import TARGETS, Target
+from benchmarks.machine import commit, peak_memory
+from benchmarks.results import Results
 
 SECONDS, MEMORY = 30.0, 4 << 30
+
+
+class Outcome(NamedTuple):
+    """What came of the cases of a target.
+
+    Attributes:
+        failures: by case.
+        slowest: seconds of the slowest case.
+        memory: peak of the process, in MB.
+    """
+
+    failures: dict[int, str]
+    slowest: float
+    memory: float
 
 
 def damage(content: bytes, rng: random.Random) -> bytes:
@@ -54,69 +73,6 @@ def damage(content: bytes, rng: random.Random) -> bytes:
                 data[where : where + 1] = rng.choice((b"-1", b"9" * 12, b"1e400", b"0", b'"x"'))
         content = bytes(data)
     return content
-
-
-def value(rng: random.Random, depth: int = 0) -> Any:
-    """A JSON value that may stand anywhere in a request."""
-    plain = [None, True, -1, 0, 1, 3, 2**63, 10**40, 0.5, float("inf"), "", "red", "t", "\0",
-             "é\ud800", "x" * 200, "../a.png", []]  # fmt: skip
-    kind = rng.randrange(8)
-    if kind == 0 and depth < 3:
-        return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    if kind == 1 and depth < 3:
-        names = ("token", "image", "label", "reason", "n", "person")
-        return {rng.choice(names): value(rng, depth + 1) for _ in range(rng.randrange(5))}
-    return rng.choice(plain)
-
-
-def request(client: Any, rng: random.Random) -> None:
-    """Send a request; an exception of the server is raised here."""
-    paths = ["/", "/static/app.js", "/image/{}", "/thumb/{}", "/api/state", "/api/guesses",
-             "/api/outliers", "/api/mistakes", "/api/disagreements", "/api/problems", "/api/next",
-             "/api/answers", "/api/undo", "/api/classes", "/api/classes/undo", "/api/agreement",
-             "/api/browse", "/api/about/{}", "/api/neighbours/{}", "/api/dashboard", "/%00",
-             "/nothing"]  # fmt: skip
-    path = rng.choice(paths).format(rng.choice((1, 2, 0, 99, -1, 2**63, "x", "%2e%2e")))
-    names = ("token", "label", "start", "n", "person")
-    query = {name: str(rng.choice((1, -1, "", "red", "9" * 30, "\0", "é"))) for name in names}
-    headers = {"content-type": "application/json"}
-    if rng.random() < 0.2:
-        name = rng.choice(("origin", "host", "cookie", "sec-fetch-site", "content-length", "range"))
-        headers[name] = rng.choice(
-            ("http://[", "http://[::1", "", 'x="', "-1", "null", "9" * 30, "a;b")
-        )
-    if rng.random() < 0.7:
-        given = {"token": "t", "image": 1, "label": "red", "reason": "guess"}
-        body = {"client": "c", "person": "ada", "n": 1, "answers": [given], "tokens": ["t"]}
-        kind = rng.choice(("add", "rename", "merge", "remove", "key"))
-        body |= {"kind": kind, "name": rng.choice(("cat", "x")), "target": rng.choice(("dog", "y"))}
-        for _ in range(rng.randrange(3)):
-            rng.choice((body, given))[rng.choice([*body, *given])] = value(rng)
-        content = json.dumps(body).encode()
-        if rng.random() < 0.2:
-            content = damage(content, rng)
-        reply = client.post(path, content=content, headers=headers, params=query)
-    else:
-        reply = client.get(path, headers=headers, params=query)
-    if reply.status_code >= 500:
-        raise AssertionError(f"{path}: status {reply.status_code}: {reply.text[:200]}")
-
-
-def run_requests(folder: Path, seed: str, first: int, last: int) -> None:
-    """Requests to one server."""
-    from starlette.testclient import TestClient
-
-    from spinal.label.store.project import open_project
-    from spinal.label.web.security import Rules
-    from spinal.label.web.server import Server
-
-    make_project(folder)
-    project = open_project(folder)
-    app = Server(project, Rules("127.0.0.1", 8421, None)).app
-    with TestClient(app, base_url="http://127.0.0.1:8421") as client:
-        for case in range(first, last):
-            attempt(case, lambda case=case: request(client, random.Random(f"{seed}-{case}")))
-    project.close()
 
 
 def run_loader(target: Target, folder: Path, seed: str, first: int, last: int) -> None:
@@ -156,7 +112,7 @@ def attempt(case: int, action: Callable[[], Any]) -> None:
             last = last.tb_next
         where = f"{Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last else "?"
         end = f"{type(error).__name__} at {where}: {str(error)[:150]}"
-    print(json.dumps({"case": case, "failure": end}), flush=True)
+    print(json.dumps({"case": case, "failure": end, "memory": peak_memory()}), flush=True)
 
 
 def run_child(name: str, seed: int, first: int, last: int) -> None:
@@ -166,31 +122,28 @@ def run_child(name: str, seed: int, first: int, last: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory(prefix="spinal-fuzz-") as place:
-        if name == "requests":
-            run_requests(Path(place), f"{seed}-{name}", first, last)
+        if name in ENDPOINTS:
+            cases = range(first, last)
+            run_endpoints([name], Path(place), f"{seed}-{name}", cases, attempt, damage)
         else:
             run_loader(TARGETS[name], Path(place), f"{seed}-{name}", first, last)
 
 
-def run_target(name: str, seed: int, cases: int) -> dict[int, str]:
-    """The failures of a target, by case; a process that crashes or hangs is followed by another."""
+def run_target(name: str, seed: int, cases: int) -> Outcome:
+    """Run the cases of a target; a process that crashes or hangs is followed by another."""
     failures: dict[int, str] = {}
-    case = 0
+    case, slowest, memory = 0, 0.0, 0.0
     while case < cases:
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.fuzz",
-            "--child",
-            name,
-            str(seed),
-            str(case),
-            str(cases),
-        ]
+        numbers = [str(number) for number in (seed, case, cases)]
+        command = [sys.executable, "-m", "benchmarks.fuzz", "--child", name, *numbers]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             assert child.stdout is not None
             assert child.stderr is not None
-            started = case - 1
+            words: list[bytes] = []
+            # All the time: a pipe that is full would hold the child.
+            reader = threading.Thread(target=words.extend, args=(child.stderr,), daemon=True)
+            reader.start()
+            started, began = case - 1, time.monotonic()
             # The first line waits for imports, and for the sample.
             timer = _kill_after(child, 10 * SECONDS)
             for line in child.stdout:
@@ -198,20 +151,24 @@ def run_target(name: str, seed: int, cases: int) -> dict[int, str]:
                 said = json.loads(line)
                 case = started = said["case"]
                 if "failure" in said:
+                    slowest = max(slowest, time.monotonic() - began)
+                    memory = max(memory, said["memory"])
                     case += 1
                     if said["failure"]:
                         failures[started] = said["failure"]
+                began = time.monotonic()
                 timer = _kill_after(child, SECONDS)
             timer.cancel()
-            words = child.stderr.read().decode(errors="replace").strip().splitlines()
             code = child.wait()
+            reader.join()
         if case < cases:
+            last = words[-1].decode(errors="replace").strip() if words else ""
             if started < case:  # between two cases: it cannot go on
-                raise SystemExit(f"{name}: ended with code {code} ({words[-1:]})")
+                raise SystemExit(f"{name}: ended with code {code} ({last})")
             end = f"killed after {SECONDS:g} s" if code == -signal.SIGKILL else f"code {code}"
-            failures[case] = f"{end} {words[-1:]}"
+            failures[case] = f"{end} {last}"
             case += 1
-    return failures
+    return Outcome(failures, slowest, memory)
 
 
 def _kill_after(child: subprocess.Popen[bytes], seconds: float) -> threading.Timer:
@@ -221,6 +178,29 @@ def _kill_after(child: subprocess.Popen[bytes], seconds: float) -> threading.Tim
     return timer
 
 
+def write_page(folder: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """The table of all results, as a page."""
+    n = sum(line["cases"] for line in lines)
+    failed = sum(line["failed"] for line in lines)
+    rows = [
+        f"| {line['target']} | {line['cases']:,} | {line['failed']} | {line['slowest']:.2f} "
+        f"| {line['memory']:.0f} | {line['commit']} |"
+        for line in lines
+    ]
+    text = f"""# Damaged files and strange requests
+
+`python -m benchmarks.fuzz --cases 10000 --seed 0 --out results/fuzz`. Each case damages a file that
+spinal wrote or would read, or sends a request that no page sends. Allowed is a result, or an error
+of one line that says what is wrong. A traceback, a crash, a status of 500 or more, {SECONDS:g} s
+or {MEMORY >> 30} GB is a failure. {n:,} cases, {failed} failures.
+Targets that are not in the table have not been run at this size.
+
+| target | cases | failures | slowest, s | memory, MB | commit |
+|---|---|---|---|---|---|
+"""
+    (folder / "README.md").write_text(text + "\n".join(rows) + "\n")
+
+
 def main() -> None:
     """Run all targets, and list what failed."""
     parser = argparse.ArgumentParser(
@@ -228,21 +208,38 @@ def main() -> None:
     )
     parser.add_argument("--cases", type=int, default=200, help="of each target")
     parser.add_argument("--seed", type=int, default=0)
-    names = [*TARGETS, "requests"]
+    names = [*TARGETS, *ENDPOINTS]
     parser.add_argument("--targets", default=",".join(names), help="[default: all]")
+    parser.add_argument("--out", type=Path, help="folder of the results [default: not kept]")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         name, *numbers = options.child
         run_child(name, *map(int, numbers))
         return
+    results = None
+    if options.out:
+        results = Results(options.out / "results.jsonl", ("target", "cases", "seed"))
     failed = 0
     for name in options.targets.split(","):
-        failures = run_target(name, options.seed, options.cases)
-        failed += len(failures)
-        print(f"{name}: {options.cases} cases, {len(failures)} failures", flush=True)
-        for case, end in list(failures.items())[:5]:
+        if name not in names:
+            raise SystemExit(f"there is no target {name!r}: {', '.join(names)}")
+        line = {"target": name, "cases": options.cases, "seed": options.seed}
+        if results is not None and line in results:
+            continue
+        outcome = run_target(name, options.seed, options.cases)
+        failed += len(outcome.failures)
+        print(f"{name}: {options.cases} cases, {len(outcome.failures)} failures", flush=True)
+        for case, end in list(outcome.failures.items())[:5]:
             print(f"  case {case}: {end}", flush=True)
+        if results is not None:
+            line |= {
+                "failed": len(outcome.failures), "slowest": round(outcome.slowest, 3),
+                "memory": round(outcome.memory), "commit": commit("spinal", "benchmarks"),
+                "failures": dict(list(outcome.failures.items())[:20]),
+            }  # fmt: skip
+            results.add([line])
+            write_page(options.out, results.lines)
     sys.exit(bool(failed))
 
 

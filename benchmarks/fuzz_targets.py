@@ -26,6 +26,22 @@ def make_arrays(n: int = 12) -> tuple[Any, Any]:
     return rng.integers(0, 256, (n, SIDE, SIDE, 3), np.uint8), np.arange(n) % 3
 
 
+def sign(path: Path) -> None:
+    """Give half of the damaged models a checksum that fits, as by a program with a fault."""
+    from safetensors import SafetensorError, safe_open
+
+    from spinal.files import sign_tensors
+
+    if random.random() < 0.5:
+        try:
+            with safe_open(path, framework="np") as file:
+                said = (file.metadata() or {}).get("sha256")
+        except (SafetensorError, OSError):
+            return
+        if said:
+            sign_tensors(path, said)
+
+
 def make_images(folder: Path) -> None:
     """An image in each format."""
     from PIL import Image
@@ -106,6 +122,7 @@ def load_circuit(folder: Path) -> None:
     """Read it."""
     from spinal.circuits import Circuit
 
+    sign(folder / "a.safetensors")
     Circuit.load(folder / "a.safetensors")
 
 
@@ -120,6 +137,7 @@ def load_network(folder: Path) -> None:
     """Read it."""
     from spinal import networks
 
+    sign(folder / "a.safetensors")
     networks.load(folder / "a.safetensors")
 
 
@@ -170,6 +188,17 @@ def make_project(folder: Path) -> None:
     beliefs = Beliefs(1, ("cat", "dog"), images, probs, probs[:, 0], images, probs)
     beliefs.save(project.beliefs_file)
     project.learnt_file.write_text('{"model": "", "labels": {"1": "cat"}}')
+    project.close()
+
+
+def make_text_project(folder: Path) -> None:
+    """A project of texts."""
+    from spinal.label.store.project import open_project
+
+    for i in range(8):
+        (folder / f"{i}.txt").write_text(f"a text about {'cats' if i % 2 else 'dogs'}, {i}\n")
+    project = open_project(folder, classes=("cat", "dog"))
+    project.scan()
     project.close()
 
 
@@ -318,6 +347,7 @@ def load_classifier(folder: Path) -> None:
 
     from spinal.label.exports.classifier import ImageClassifier
 
+    sign(folder / "classifier.safetensors")
     classifier = ImageClassifier.load(folder / "classifier.safetensors")
     classifier.predict(classifier.encoder.embed([np.zeros((16, 16, 3), np.uint8)]))
 

@@ -1,19 +1,20 @@
-"""Whether the SPN learns from the pool: by labels alone, always by the pool, and by the gate.
+"""Whether the pool helps: learning from labels only, always from the pool, or by the gate.
 
-Beside these, always by the pool without a graph: EM, where the targets of a point are the circuit's
-own responsibilities, each with the weight of a certain point.
+A fourth way is to learn from the pool by EM, without a graph: the targets of a point are the
+responsibilities of the circuit, and every point has the same weight.
 
-The sets and the persons are those of ``benchmarks.answers``. Answers are random, or to what
-``auto`` asks for a logistic regression. A result is a line of ``pool.jsonl``; what is there is not
-computed again.
+The sets and the simulated persons are those of ``benchmarks.answers``. The labelled points are
+drawn at random, or chosen by ``auto`` for a logistic regression. A result is a line of
+``pool.jsonl``; existing results are not computed again.
 
-    python -m benchmarks.pool --half develop --cache DIR --out results/answers
+    python -m benchmarks.pool --half develop --cache DIR --out results/answers --wrong 0 0.05
     python -m benchmarks.pool --out results/answers --report
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -36,13 +37,13 @@ from benchmarks.machine import commit, peak_memory
 from benchmarks.results import Results
 from spinal.classifiers import blend, label_frequencies
 from spinal.classifiers.graph import GraphCache
-from spinal.classifiers.mixing import is_better
+from spinal.classifiers.mixing import held_out_gain
 from spinal.classifiers.pool import PoolPoints, pool_targets
 
-ANSWERS = (30, 50, 100, 300, 1000)
+ANSWERS = (30, 50, 100, 300)
 #: At most this share of a pool is asked.
 ASKED = 0.75
-BATCHES = (*[10] * 10, *[20] * 10, *[100] * 7)
+BATCHES = (*[10] * 10, *[20] * 10)
 METRICS = ("accuracy", "nll", "ece")
 #: Points that units are taken from, as in a learner.
 REFERENCE = 2000
@@ -80,9 +81,11 @@ def responsibilities(
     return probs, torch.full((len(probs),), 0.3, dtype=torch.float64)
 
 
-def results(suite_points: Points, kind: str, strategy: str, seed: int) -> Iterator[dict[str, Any]]:
-    """One result for each number of answers: how good the three are, and what the gate says."""
-    task = make_task(suite_points, kind, 0.0, seed)
+def results(
+    suite_points: Points, kind: str, strategy: str, wrong: float, seed: int
+) -> Iterator[dict[str, Any]]:
+    """One result for each number of answers: how good each way is, and what the gate decides."""
+    task = make_task(suite_points, kind, wrong, seed)
     asked = answered(task, strategy, seed)
     x, x_test = vectors(suite_points, seed)
     smoothing = GraphCache().smoothing(x)
@@ -92,11 +95,11 @@ def results(suite_points: Points, kind: str, strategy: str, seed: int) -> Iterat
         if n > len(asked):
             return
         rows, y = torch.from_numpy(asked[:n]), torch.from_numpy(task.answers[asked[:n]])
-        opinions: list[bool] = []
+        gains: list[float] = []
 
-        def always(*predictions: torch.Tensor, said: list[bool] = opinions) -> bool:
-            said.append(is_better(*predictions))
-            return True
+        def always(*predictions: torch.Tensor, gains: list[float] = gains) -> float:
+            gains.append(held_out_gain(*predictions))
+            return math.inf
 
         values, seconds = {}, {}
         points = PoolPoints(x, rows, smoothing)
@@ -107,7 +110,7 @@ def results(suite_points: Points, kind: str, strategy: str, seed: int) -> Iterat
         ):
             start = time.process_time()
             with (
-                patch.object(blend, "is_better", always),
+                patch.object(blend, "held_out_gain", always),
                 patch("spinal.classifiers.pool.pool_targets", targets),
             ):
                 model = blend.fit_on_vectors(x[rows], y, task.n_classes, reference, pool)
@@ -116,8 +119,11 @@ def results(suite_points: Points, kind: str, strategy: str, seed: int) -> Iterat
             probs = model.with_prior(label_frequencies(counts)).log_probs(x_test).exp().numpy()
             measured = measure(probs, task.y_test, np.ones(len(task.y_test)))
             values[name] = {metric: round(measured[metric], 5) for metric in METRICS}
-        values["gated"] = values["pool" if opinions[0] else "labels"]
-        yield {"answers": n, **values, "seconds": seconds, "peak_mb": round(peak_memory())}
+        values["gated"] = values["pool" if gains[0] > 0 else "labels"]
+        yield {
+            "answers": n, **values, "gain_nats": round(gains[0], 3), "seconds": seconds,
+            "peak_mb": round(peak_memory()),
+        }  # fmt: skip
 
 
 def report(lines: list[dict[str, Any]]) -> Iterator[str]:
@@ -125,32 +131,52 @@ def report(lines: list[dict[str, Any]]) -> Iterator[str]:
     table = pd.json_normalize(lines)
     names = ("labels", "pool", "gated", "em")
     columns = [f"{name}.{metric}" for metric in METRICS for name in names]
-    means = table.groupby(["set", "strategy", "answers"])[columns].mean()
+    means = table.groupby(["set", "strategy", "wrong", "answers"])[columns].mean()
     yield "# What the pool teaches"
     yield ""
-    yield "Accuracy in %, NLL in nats and ECE: by labels alone / always by the pool / by the gate /"
-    yield "always by the pool with EM."
+    yield "`python -m benchmarks.pool`, sets of the half `develop`. Gains over learning from labels"
+    yield "only: always from the pool, from the pool if the gate allows it (the default), and"
+    yield "always from the pool by EM."
     yield ""
-    yield "| set | asked by | answers | accuracy | NLL | ECE |"
-    yield "|---|---|---|---|---|---|"
-    for (dataset, strategy, n), row in means.iterrows():  # type: ignore[misc]
+    yield from _gains(means, names[1:])
+    yield ""
+    yield f"Seeds: {sorted(set(table.seed.tolist()))}. Commits: {sorted(set(table.commit))}."
+    yield ""
+    yield "Accuracy in %, NLL in nats and ECE: labels only / pool / gate / EM."
+    yield ""
+    yield "| set | chosen by | wrong answers | answers | accuracy | NLL | ECE |"
+    yield "|---|---|--:|--:|---|---|---|"
+    for (dataset, strategy, wrong, n), row in means.iterrows():  # type: ignore[misc]
         accuracy = " / ".join(f"{100 * row[f'{name}.accuracy']:.1f}" for name in names)
         nll, ece = (
             " / ".join(f"{row[f'{name}.{metric}']:.3f}" for name in names) for metric in METRICS[1:]
         )
-        yield f"| {dataset} | {strategy} | {n} | {accuracy} | {nll} | {ece} |"
-    yield ""
-    for name in names[1:]:
-        gain = 100 * (means[f"{name}.accuracy"] - means["labels.accuracy"])
-        yield f"{name}: {gain.mean():+.2f} points on average, {gain.min():+.2f} in the worst cell,"
-        yield f"{int((gain < -0.5).sum())} of {len(gain)} cells below -0.5."
-    yield f"Seeds: {sorted(set(table.seed.tolist()))}. Commits: {sorted(set(table.commit))}."
+        start = f"| {dataset} | {strategy} | {100 * wrong:.0f} % | {n} "
+        yield f"{start}| {accuracy} | {nll} | {ece} |"
+
+
+def _gains(means: pd.DataFrame, names: tuple[str, ...]) -> Iterator[str]:
+    """A table of the gains over learning from labels only, over all cells."""
+    columns = "chosen by | wrong answers | cells | mean gain | worst cell | cells below -0.5"
+    yield f"| | {columns} | NLL | ECE |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    for (strategy, wrong), cells in means.groupby(level=["strategy", "wrong"]):
+        for name in names:
+            gain = 100 * (cells[f"{name}.accuracy"] - cells["labels.accuracy"])
+            nll, ece = (
+                (cells[f"{name}.{metric}"] - cells[f"labels.{metric}"]).mean()
+                for metric in METRICS[1:]
+            )
+            yield (
+                f"| {name} | {strategy} | {100 * wrong:.0f} % | {len(gain)} | {gain.mean():+.2f} "
+                f"| {gain.min():+.2f} | {int((gain < -0.5).sum())} | {nll:+.3f} | {ece:+.3f} |"
+            )
 
 
 def main() -> None:
     """Compute what is missing, or write the report."""
     options = _parse()
-    found = Results(options.out / "pool.jsonl", ("set", "strategy", "seed"))
+    found = Results(options.out / "pool.jsonl", ("set", "strategy", "wrong", "seed"))
     if options.report:
         (options.out / "pool.md").write_text("\n".join(report(found.lines)) + "\n")
         return
@@ -158,11 +184,12 @@ def main() -> None:
     with threadpool_limits(1):
         for entry in read_suite(options.half, options.only, KINDS):
             points = load_points(entry, options.cache, options.text_encoder)
-            for seed, strategy in product(options.seeds, ("auto", "random")):
-                name = {"set": entry.full, "strategy": strategy, "seed": seed}
+            cases = product(options.seeds, options.wrong, ("auto", "random"))
+            for seed, wrong, strategy in cases:
+                name = {"set": entry.full, "strategy": strategy, "wrong": wrong, "seed": seed}
                 if name in found:
                     continue
-                lines = results(points, KINDS[entry.features], strategy, seed)
+                lines = results(points, KINDS[entry.features], strategy, wrong, seed)
                 found.add(name | line | measured for line in lines)
                 print(name, flush=True)
 
@@ -172,6 +199,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--half", choices=["develop", "report"], default="develop")
     parser.add_argument("--only", nargs="+", help="names of sets")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--wrong", nargs="+", type=float, default=[0.0])
     parser.add_argument("--cache", type=Path, help="where features are kept")
     parser.add_argument("--text-encoder", type=Path, help="see benchmarks.anywhere.features")
     parser.add_argument("--out", type=Path, required=True)

@@ -39,10 +39,10 @@ def make_pool(path: Path, n: int, width: int) -> None:
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(CLASSES, width)).astype(np.float32)
     points = np.lib.format.open_memmap(path, "w+", np.float32, (n, width))
-    for start in range(0, n, 10_000):
+    noise = 2 * rng.standard_normal((10_000, width), np.float32)
+    for i, start in enumerate(range(0, n, 10_000)):
         rows = np.arange(start, min(start + 10_000, n))
-        noise = rng.standard_normal((len(rows), width), np.float32)
-        points[rows] = centres[rows % CLASSES] + 2 * noise
+        points[rows] = centres[rows % CLASSES] + np.roll(noise[: len(rows)], i, axis=1)
     points.flush()
 
 
