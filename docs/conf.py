@@ -38,6 +38,7 @@ html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_math_renderer = "mathml"
+pygments_dark_style = "github-dark"
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -47,7 +48,10 @@ default_role = "py:obj"
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
+autodoc_type_aliases = {
+    "ArrayLike": "ArrayLike",
+    "NDArray": "NDArray",
+}
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -81,9 +85,16 @@ def shorten_arrays(
     return _shortened(arguments), result and _shortened(result)
 
 
+#: An array as autodoc writes it, with or without the modules of its names.
+_ARRAY = (
+    r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], "
+    r"~?(?:numpy\.)?dtype\[~?(?:\w+\.)*(\w+)\]\]"
+)
+
+
 def _shortened(text: str) -> str:
-    text = text.replace("ndarray[tuple[Any, ...], dtype[_ScalarT]]", "NDArray")
-    return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", text)
+    text = re.sub(_ARRAY, r"NDArray[\1]", text)
+    return text.replace("NDArray[_ScalarT]", "NDArray")
 
 
 def setup(app: Sphinx) -> None:

@@ -23,15 +23,16 @@ MATH_FONT = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
 PACKAGES = {
     "spinal": "The names that most programs need",
     "spinal.learner": "Ask, tell, fit, predict",
-    "spinal.data": "Datasets, files of your own, the pool",
+    "spinal.data": "Datasets, your own files, the pool",
     "spinal.networks": "Networks and their training",
     "spinal.encoders": "Images and texts as vectors",
-    "spinal.posteriors": "Class probabilities, by whatever means",
-    "spinal.acquisition": "Which points to ask",
+    "spinal.posteriors": "Estimates of class probabilities",
+    "spinal.acquisition": "Acquisition functions",
     "spinal.circuits": "Sum-product networks",
     "spinal.classifiers": "Classifiers on vectors",
-    "spinal.methods": "Names for a posterior and an acquisition function",
-    "spinal.registry": "Parts of your own, by name",
+    "spinal.methods": "Methods: a posterior and an acquisition function",
+    "spinal.registry": "Your own parts, by name",
+    "spinal.ranking": "Ranking of large pools",
     "spinal.experiments": "Protocols and grids of runs",
     "spinal.runs": "Runs on disk",
     "spinal.report": "Reports of runs",
@@ -86,7 +87,7 @@ def _package_page(module_name: str) -> str:
         if inspect.isclass(value):
             kind, options = "autoclass", "   :members:\n"
             options += f"   :exclude-members: {', '.join(_ROUTING)}\n"
-            if value.__bases__ != (object,):
+            if value.__bases__ != (object,) and not any(map(_is_internal, value.__bases__)):
                 options += "   :show-inheritance:\n"
             if not _inherits_much(value):
                 options += "   :inherited-members:\n"
@@ -116,6 +117,14 @@ def _home(value: object, name: str, module_name: str) -> str:
         and name in public_names(package)
     ]
     return max(homes, key=len, default=module_name)
+
+
+def _is_internal(value: type) -> bool:
+    """Whether a class of spinal has no entry in the reference."""
+    return value.__module__.startswith("spinal.") and not any(
+        value.__module__.startswith(package) and value.__name__ in public_names(package)
+        for package in PACKAGES
+    )
 
 
 def _inherits_much(value: type) -> bool:

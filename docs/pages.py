@@ -1,9 +1,9 @@
 """The code of the site's pages: run it, make its pictures, make notebooks of it.
 
 ``python docs/pages.py pictures`` runs the pages with pictures and puts these into docs/pictures;
-``python docs/pages.py notebooks`` writes the notebooks of the main tutorials. A block ``python`` is
-run as it is, a block ``console`` has a command in each line that begins with ``$``; others are
-not run. `tests/test_docs.py` runs all pages.
+``python docs/pages.py notebooks`` writes the notebooks of the pages in `NOTEBOOKS`. A block
+``python`` is run as it is, a block ``console`` has a command in each line that begins with ``$``;
+others are not run. `tests/test_docs.py` runs all pages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,18 @@ PICTURES = {
     "tutorials/compare.md": "compare.png",
     "concepts/entropy.md": "entropy.png",
 }
-NOTEBOOKS = ("images", "texts", "python", "compare")
+#: Folders of the pages that are notebooks, too.
+NOTEBOOKS = {
+    "images": "tutorials",
+    "texts": "tutorials",
+    "python": "tutorials",
+    "compare": "tutorials",
+    "cluster": "tutorials",
+    "missing": "howto",
+    "network": "howto",
+    "acquisition": "howto",
+    "rank": "howto",
+}
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -100,9 +111,9 @@ def _inside(folder: Path) -> Iterator[None]:
 
 
 def make_notebook(name: str) -> str:
-    """The notebook of a tutorial, as JSON; its cells have no outputs."""
+    """The notebook of a page, as JSON; its cells have no outputs."""
     cells = []
-    for block in read_blocks(DOCS / "tutorials" / f"{name}.md"):
+    for block in read_blocks(DOCS / NOTEBOOKS[name] / f"{name}.md"):
         if block.kind == "python":
             cells.append(_cell("code", block.text))
         elif block.kind == "console":

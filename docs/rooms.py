@@ -41,24 +41,25 @@ class Room:
 
 #: From top to bottom: a room imports only from those above it.
 ROOMS = (
-    Room(FOUNDATIONS, "errors, settings, files; which every room may import",
+    Room(FOUNDATIONS, "errors, settings, files, which every package may import",
          ("errors", "files", "html", "methods", "probabilities", "registry", "settings", "threads"),
          imports=()),
     Room("circuits", "sum-product networks", imports=()),
     Room("estimators", "the SPN as a scikit-learn estimator", ("estimators", "tables")),
     Room("data", "datasets, folders, splits, the pool of points"),
-    Room("networks", "features(x) and head(z), and how they are trained"),
-    Room("encoders", "images or texts as vectors, kept on disk"),
-    Room("classifiers", "on vectors, in closed form, chosen by held-out points",
+    Room("networks", "networks as features(x) and head(z); training"),
+    Room("encoders", "images and texts as vectors, cached on disk"),
+    Room("classifiers", "classifiers on vectors, chosen by held-out points",
          imports=("circuits",)),
-    Room("posteriors", "p(y | x, labelled data), by whatever means"),
-    Room("acquisition", "from arrays to a batch; never sees a model", imports=()),
-    Room("learner", "ask, tell, fit, predict: everything above meets here"),
-    Room("runs", "what a run is on disk; no torch", torch=False),
-    Room("experiments", "protocols, the grid of runs, engines, tuning"),
+    Room("posteriors", "estimates of p(y | x, labelled data)"),
+    Room("acquisition", "from arrays to a batch of points; no models", imports=()),
+    Room("learner", "ask, tell, fit, predict"),
+    Room("runs", "runs on disk; no torch", torch=False),
+    Room("experiments", "protocols, grids of runs, engines, tuning"),
     Room("report", "tables, figures and a page of runs; no torch", imports=("data", "runs"),
          torch=False),
-    Room("label", "a person as the oracle: store, page, exports"),
+    Room("label", "the labelling page: store, page, exports"),
+    Room("ranking", "pools in files, in shards, on a cluster"),
     Room("commands", "the command line", ("commands", "__main__")),
 )  # fmt: skip
 
@@ -179,7 +180,7 @@ def drawing(imports: Sequence[Import]) -> str:
             f'<text class="summary" x="{x + width}" y="{y + 5}">{escape(room.summary)}</text>'
         )
     total = _LEFT + _STEP_X * len(rooms) + width + 330, _TOP + _STEP_Y * len(rooms)
-    title = "A room imports from the rooms above it; a dot marks an import, from row to column."
+    title = "A package (room) imports from those above it; dots mark imports, from row to column."
     note = f"Not drawn: {ROOMS[0].summary}."
     return "\n".join(
         [
