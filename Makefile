@@ -19,20 +19,20 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Compare three ways of choosing on digits (needs no download)
+demo: $(READY)  ## Compare three methods on digits (needs no download)
 	$(BIN)/spinal demo
 
 test: $(READY)  ## Run the tests, two at a time
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow and not long"
 
-test-long: $(READY)  ## Run the long tests: committed reports made again, a Ray cluster whose nodes die
+test-long: $(READY)  ## Run the long tests: rebuild committed reports, Ray cluster failures
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m long
 
 $(STUDIO):
 	$(PYTHON) -m venv $(dir $(STUDIO))..
 	$(dir $(STUDIO))pip install --quiet --disable-pip-version-check label-studio==1.23.2
 
-test-all: $(READY) $(STUDIO)  ## Run all tests: with chromium and Label Studio (installs them if need be)
+test-all: $(READY) $(STUDIO)  ## Run all tests: with chromium and Label Studio (installed if missing)
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 		|| { apt-get update -q && apt-get install -y -q chromium; } \
 		|| { echo "The browser tests need chromium; on Debian, as root: apt install chromium"; exit 2; }
@@ -48,7 +48,7 @@ format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-rooms: $(READY)  ## Draw docs/rooms.svg, the packages and their imports, from the code
+rooms: $(READY)  ## Draw docs/rooms.svg: the packages and their imports
 	$(BIN)/python docs/rooms.py
 
 docs: $(READY)  ## Build the site into docs/_build/html; any warning is an error

@@ -7,7 +7,8 @@ environment of its own outside the repository:
 - the source distribution, and runs a part of the tests that it contains;
 - the wheel without constraints, on every other Python from 3.10 to 3.13 that is installed.
 
-In each environment ``tools/smoke.py`` uses what was installed.
+In each environment ``tools/smoke.py`` uses what was installed. A failure does not stop the other
+checks.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,8 +67,16 @@ def find_pythons(versions: Iterable[str] = PYTHONS) -> dict[str, str]:
     return executables
 
 
+class CheckError(Exception):
+    """A command failed; the message holds what it printed."""
+
+
 def run(*command: str | Path, cwd: Path) -> None:
-    """Run a command outside the repository; what it prints is shown only if it fails."""
+    """Run a command outside the repository.
+
+    Raises:
+        CheckError: if it fails.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1"}
     done = subprocess.run(
@@ -74,8 +84,7 @@ def run(*command: str | Path, cwd: Path) -> None:
         stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
     )  # fmt: skip
     if done.returncode:
-        print(done.stdout)
-        sys.exit(f"failed: {' '.join(map(str, command))}")
+        raise CheckError(f"{done.stdout}\nfailed: {' '.join(map(str, command))}")
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -91,7 +100,7 @@ def install(python: str, home: Path, *requirements: str, constraints: bool = Tru
     run(python, "-m", "venv", home, cwd=home.parent)
     inside = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     pins = ("-c", str(ROOT / "constraints.txt")) if constraints else ()
-    run(inside, "-m", "pip", "install", "--quiet", *pins, *requirements, cwd=home)
+    run(inside, "-m", "pip", "install", "--quiet", "--no-compile", *pins, *requirements, cwd=home)
     return inside
 
 
@@ -119,7 +128,7 @@ def check_sdist(sdist: Path, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do all of it, and say how long each part took."""
+    """Run all checks, and print how long each took."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--extra", action="append", help="only these extras; may be repeated")
     parser.add_argument("--pythons", help="only these other versions, such as 3.12,3.13; or none")
@@ -131,26 +140,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     with tempfile.TemporaryDirectory(prefix="spinal-release-") as temporary:
         folder = Path(temporary)
-        start = time.monotonic()
+        failed = []
 
-        def report(what: str) -> None:
-            nonlocal start
-            print(f"ok  {what}  ({time.monotonic() - start:.0f} s)", flush=True)
+        def check(what: str, function: Callable[..., None], *arguments: Any, **more: Any) -> None:
             start = time.monotonic()
+            try:
+                function(*arguments, **more)
+                outcome = "ok"
+            except CheckError as error:
+                print(error)
+                failed.append(what)
+                outcome = "FAILED"
+            print(f"{outcome}  {what}  ({time.monotonic() - start:.0f} s)", flush=True)
 
         wheel, sdist = build(folder)
-        report(f"built {wheel.name} and {sdist.name}")
-        check_sdist(sdist, folder)
-        report(f"source distribution, Python {own}")
+        print(f"ok  built {wheel.name} and {sdist.name}", flush=True)
+        check(f"source distribution, Python {own}", check_sdist, sdist, folder)
         for extra in options.extra or ["", *extras()]:
-            check_wheel(wheel, sys.executable, extra, folder)
-            report(f"wheel, Python {own}, {extra or 'no extra'}")
+            what = f"wheel, Python {own}, {extra or 'no extra'}"
+            check(what, check_wheel, wheel, sys.executable, extra, folder)
         for version, python in installed.items():
-            check_wheel(wheel, python, "", folder, constraints=False)
-            report(f"wheel, Python {version}, no extra, no constraints")
+            what = f"wheel, Python {version}, no extra, no constraints"
+            check(what, check_wheel, wheel, python, "", folder, constraints=False)
         for version in others:
             if version not in installed:
                 print(f"--  Python {version} is not installed here: not tested")
+    if failed:
+        sys.exit(f"failed: {'; '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -96,10 +96,62 @@ def check_ray() -> None:
     command("run", "digits", *options, "--engine", "ray", "--workers", "1")
 
 
+def check_parquet() -> None:
+    """A saved learner ranks a pool in a file."""
+    digits = load_dataset("digits")
+    vectors = digits.train_images.reshape(len(digits.train_images), -1).astype(np.float32)
+    learner = ActiveLearner(Pool(vectors, digits.classes), "dense", method="logistic")
+    batch = learner.ask(20)
+    learner.tell(batch, digits.train_labels[batch])
+    learner.fit()
+    learner.save("model")
+    np.save("pool.npy", vectors)
+    command("rank", "pool.npy", "--model", "model", "--out", "ranked.parquet", "--workers", "1")
+    assert Path("ranked.parquet").stat().st_size > 1000
+
+
 def check_tune() -> None:
     """Optuna is found."""
     assert "optuna" in command("tune", "--help")
     import optuna  # noqa: F401
+
+
+def check_onnx() -> None:
+    """A classifier is written as an ONNX file, and the file computes the same."""
+    import torch
+
+    from spinal.label.exports.onnx_file import write_onnx
+
+    class Classifier(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            log_joint = super().forward(x)
+            return log_joint.softmax(1), log_joint.logsumexp(1)
+
+    write_onnx(Classifier(8, 3), torch.rand(4, 8), "features", Path("classifier.onnx"), {})
+
+
+def check_tracker() -> None:
+    """The callback of the extra logs a round."""
+    from spinal.learner import MLflow, TensorBoard
+
+    uri = f"sqlite:///{Path('logs.db').resolve()}"
+    callback = MLflow(tracking_uri=uri) if sys.argv[1] == "mlflow" else TensorBoard(Path("logs"))
+    digits = load_dataset("digits")
+    pool = Pool(digits.train_images, digits.classes)
+    learner = ActiveLearner(pool, "dense", method="logistic", callbacks=[callback])
+    batch = learner.ask(20)
+    learner.tell(batch, digits.train_labels[batch])
+    learner.fit()
+
+
+def check_timm() -> None:
+    """A network of timm, with random weights, is wrapped as the network of a learner."""
+    import timm
+
+    from spinal.networks import wrap
+
+    module = timm.create_model("resnet18", num_classes=10, in_chans=1)
+    assert wrap(module, None, (32, 32, 1)) is not None
 
 
 def check_imports(extra: str) -> None:
@@ -128,9 +180,13 @@ def main() -> None:
         check_base()
         return
     check_imports(extra)
-    own = {"label": check_label, "ray": check_ray, "tune": check_tune}.get(extra)
-    if own is not None:
-        own()
+    checks = {
+        "label": check_label, "mlflow": check_tracker, "onnx": check_onnx,
+        "parquet": check_parquet, "ray": check_ray, "tensorboard": check_tracker,
+        "timm": check_timm, "tune": check_tune,
+    }  # fmt: skip
+    if extra in checks:
+        checks[extra]()
 
 
 if __name__ == "__main__":
