@@ -247,19 +247,22 @@ def wait_for(people: list[Person], what: str) -> float:
     return time.monotonic() - began
 
 
-def wait_for_worker(port: int) -> str:
-    """The state of the worker, when it works again."""
+def wait_for_worker(port: int) -> None:
+    """Until the worker has nothing to do, or has finished a round since this call."""
     end = time.monotonic() + 2 * PATIENCE
-    state: dict[str, Any] = {}
+    worker: dict[str, Any] = {}
+    n_rounds = None
     while time.monotonic() < end:
         with suppress(OSError, ValueError, http.client.HTTPException):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             connection.request("GET", "/api/state")
-            state = json.loads(connection.getresponse().read())["worker"]
-            if state["state"] in ("idle", "fitted"):
-                return state["state"]
-        time.sleep(0.5)
-    raise SystemExit(f"the worker did not come back: {state}")
+            state = json.loads(connection.getresponse().read())
+            worker = state["worker"]
+            n_rounds = len(state["rounds"]) if n_rounds is None else n_rounds
+            if worker["state"] in ("idle", "fitted") or len(state["rounds"]) > n_rounds:
+                return
+        time.sleep(0.2)
+    raise SystemExit(f"the worker did not come back: {worker}")
 
 
 def compare(project: Project, people: list[Person]) -> int:
