@@ -3,7 +3,7 @@
     python -m benchmarks.clients --out results/label-clients.md
 
 Each client sends an answer, gets the next question, loads its image, and thinks for a few seconds;
-beside that, it asks for the state of the page as often as the page does. Clients keep their
+beside that, it asks for the state of the page as often as the server says. Clients keep their
 connections open, and share a process of their own. Linux only.
 """
 
@@ -29,8 +29,6 @@ from label import write_images
 from label_memory import Server
 from machine import commit, peak_memory
 
-#: Seconds between two requests for the state of the page, as in ``app.js``.
-POLL = 1.5
 _CHUNK = 10_000
 
 
@@ -102,13 +100,13 @@ class Client:
 
     async def watch(self, end: float) -> None:
         """Ask for the state of the page until the end."""
-        await asyncio.sleep(random.Random(-self.number).uniform(0, POLL))
+        await asyncio.sleep(random.Random(-self.number).uniform(0, self.think))
         connection = Connection(self.address)
         while time.monotonic() < end:
             began = time.monotonic()
-            await self.request(connection, f"/api/state?person=p{self.number}")
+            state = await self.request(connection, f"/api/state?person=p{self.number}")
             self.states.append(time.monotonic() - began)
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(state["poll"] if state else 1.5)
         connection.close()
 
     async def request(
@@ -170,7 +168,7 @@ def main() -> None:
 `python -m benchmarks.clients {" ".join(sys.argv[1:])}`, commit {commit("spinal", "benchmarks")}.
 Linux, two cores, which server, worker, clients and other programs shared: the load of the machine
 was {load:.0f}. Each client answers every {options.think:g} s on average and asks for the state of
-the page every {POLL:g} s, for {options.seconds:g} s.
+the page as often as the server says, for {options.seconds:g} s.
 
 | | number | median, ms | 99 %, ms |
 |---|---|---|---|

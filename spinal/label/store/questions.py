@@ -146,6 +146,10 @@ class Questions:
             "(SELECT 1 FROM answers a WHERE a.image = i.id AND a.undone IS NULL)"
         )[0][0]
 
+    def n_clients(self) -> int:
+        """Number of clients that hold questions."""
+        return self._database.all("SELECT count(DISTINCT client) FROM leases")[0][0]
+
     def _lease(
         self, image: int, client: str, now: float, round: int, reason: str, place: int
     ) -> None:

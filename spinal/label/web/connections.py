@@ -9,8 +9,27 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Within which the head of a request has to arrive.
 HEAD_SECONDS = 10.0
-#: Connections at a time; further ones are told to come later.
-MOST_CONNECTIONS = 800
+#: Connections at a time; further ones are told to come later. Fewer, where a process may not open
+#: as many files.
+MOST_CONNECTIONS = 2000
+#: Files that the server has open beside its connections.
+_OTHER_FILES = 200
+
+
+def most_connections() -> int:
+    """How many connections this process can have, after raising its limit of open files."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MOST_CONNECTIONS
+    unlimited = resource.RLIM_INFINITY
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != unlimited and soft < wanted:
+        soft = wanted if hard == unlimited else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    enough = soft == unlimited or soft >= wanted
+    return MOST_CONNECTIONS if enough else max(soft - _OTHER_FILES, soft // 2)
 
 
 class LimitedProtocol(H11Protocol):

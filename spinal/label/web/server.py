@@ -50,6 +50,9 @@ from spinal.label.web.views import Views
 
 #: Images that are decoded at a time; further ones wait.
 DECODED = 2
+#: Seconds after which a page asks for the state again, and the number of clients from which on it
+#: waits longer, in proportion: together they ask for at most 33 states a second.
+POLL, UNHURRIED = 1.5, 50
 #: Smaller files are sent to the browser unchanged; of larger ones, a copy.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 _IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -257,6 +260,7 @@ class Server:
         return JSONResponse(
             {
                 "name": self.project.folder.name,
+                "poll": POLL * max(1.0, self.store.questions.n_clients() / UNHURRIED),
                 "kind": settings.kind,
                 "multi": settings.multi,
                 "classes": self._classes.describe(),

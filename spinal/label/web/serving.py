@@ -13,7 +13,7 @@ from rich.console import Console
 from spinal.errors import SpinalError
 from spinal.label.learning.supervisor import Supervisor
 from spinal.label.store.project import Project
-from spinal.label.web.connections import MOST_CONNECTIONS, LimitedProtocol
+from spinal.label.web.connections import LimitedProtocol, most_connections
 from spinal.label.web.security import Rules, is_loopback, keep_token
 from spinal.label.web.server import Server
 
@@ -40,7 +40,7 @@ class Page:
         config = uvicorn.Config(
             self._pages.app, log_level="warning", access_log=False, server_header=False,
             lifespan="off", timeout_graceful_shutdown=2, http=LimitedProtocol, ws="none",
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=most_connections(),
         )  # fmt: skip
         self.server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -69,3 +69,17 @@ def test_a_client_that_leaves_in_the_middle_is_no_error(
     time.sleep(0.3)
     assert send(page, HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_connections_fit_into_the_limit_of_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    raised = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    unlimited = resource.RLIM_INFINITY
+    for limits, most in (
+        ((1024, unlimited), 2000), ((1024, 4096), 2000), ((1024, 1200), 1000), ((256, 300), 150),
+        ((20_000, 20_000), 2000), ((unlimited, unlimited), 2000),
+    ):  # fmt: skip
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limits=limits: limits)
+        assert connections.most_connections() == most
+    assert raised == [(2200, unlimited), (2200, 4096), (1200, 1200), (300, 300)]

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from spinal.label.learning.beliefs import Beliefs
 from spinal.label.store.project import Project
+from spinal.label.web import server
 from spinal.label.web.keys import class_keys
 from tests.label.conftest import CLASSES
 
@@ -254,6 +255,16 @@ def test_state_says_what_is_in_use(client: TestClient) -> None:
     assert state["audit"] == 0.05
     assert state["worker"] == {"state": "off"}
     assert [each["keys"] for each in state["classes"]] == [["1", "r"], ["2", "g"], ["3", "b"]]
+
+
+def test_many_pages_ask_for_the_state_less_often(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "UNHURRIED", 2)
+    for n, seconds in ((1, 1.5), (2, 1.5), (3, 2.25), (4, 3.0)):
+        who = {"client": f"tab{n}", "person": "ada", "n": 1}
+        assert client.post("/api/next", json=who).status_code == 200
+        assert client.get("/api/state").json()["poll"] == seconds
 
 
 def test_state_says_which_classifiers_answer(client: TestClient, project: Project) -> None:

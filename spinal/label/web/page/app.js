@@ -17,7 +17,6 @@ const VIEWS = [["label", "Label", labelling, "label"], ["guesses", "Guesses", ti
   ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"],
   ["dashboard", "Dashboard", dashboard, "dashboard"], ["export", "Export", exporting, "export"]];
 const current = () => VIEWS.find(([name]) => name === view);
-const POLL = 1500;
 let state = null;
 let view = "label";
 let crashed = false;
@@ -57,7 +56,7 @@ async function refresh() {
 
 async function poll() {
   for (;;) {
-    await new Promise((wake) => setTimeout(wake, POLL));
+    await new Promise((wake) => setTimeout(wake, 1000 * state.poll));
     if (document.hidden) continue;
     try {
       await refresh();
