@@ -177,7 +177,9 @@ def resnet_slim(
         seed: of the weights.
     """
     sides, inputs = _image_shape("resnet-slim", input_shape)
-    outputs = _scaled(16, width, 4)
+    # Multiples of 8: with four channels, channels last, a 1 x 1 convolution of stride 2 corrupts
+    # memory in PyTorch 2.13 on processors that have AVX2 but not AVX-512.
+    outputs = _scaled(16, width, 8)
     n_features = _scaled(128, width, 16)
     with seeded(seed):
         stride = 2 if min(sides) >= 16 else 1
@@ -187,7 +189,7 @@ def resnet_slim(
             nn.ReLU(),
         )
         blocks = zip(
-            (_scaled(32, width, 4), _scaled(64, width, 4), n_features), (1, 2, 2), strict=True
+            (_scaled(32, width, 8), _scaled(64, width, 8), n_features), (1, 2, 2), strict=True
         )
         for size, stride in blocks:
             body.append(ResidualBlock(outputs, size, stride))

@@ -179,3 +179,15 @@ def test_restart_refuses_weights_that_it_cannot_draw() -> None:
     network = Network(nn.Sequential(nn.Linear(3, 2), Scale()), nn.Linear(2, 2))
     with pytest.raises(NetworkError, match=r"1 \(Scale\) has weights, but no reset_parameters"):
         network.restart(0)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.1, 0.3, 0.4, 1.0])
+def test_shortcuts_of_stride_2_have_a_multiple_of_8_channels(width: float) -> None:
+    # With four, PyTorch crashes on some processors.
+    network = build_network("resnet-slim", (32, 32, 3), 10, width=width)
+    shortcuts = [
+        module for module in network.modules()
+        if isinstance(module, torch.nn.Conv2d) and module.kernel_size == (1, 1)
+    ]  # fmt: skip
+    assert any(shortcut.stride == (2, 2) for shortcut in shortcuts)
+    assert all(shortcut.in_channels % 8 == 0 for shortcut in shortcuts)
