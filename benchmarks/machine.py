@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -37,3 +38,19 @@ def peak_memory(process: int | str = "self") -> float:
     found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text())
     assert found is not None
     return int(found[1]) / 1024
+
+
+def processor_seconds(process: int) -> float:
+    """Seconds of all processors that a process and its descendants had, ended ones included."""
+    parents, ticks = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        parents[int(folder.name)] = int(fields[1])
+        ticks[int(folder.name)] = sum(map(int, fields[11:15]))
+    found = {process}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sum(ticks.get(each, 0) for each in found) / os.sysconf("SC_CLK_TCK")
