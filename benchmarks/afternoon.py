@@ -323,9 +323,12 @@ def set_up_project(person: Person, files: list[Path], classes: tuple[str, ...]) 
         person.press("Enter")
         button("button", name="Create Project").first.wait_for()
     with person.step("*Create Project*, tab *Data Import*"):
-        person.click(button("button", name="Create Project").first)
+        with page.expect_response(lambda reply: reply.url.endswith("/api/projects")):
+            person.click(button("button", name="Create Project").first)
         person.click(page.get_by_text("Data Import", exact=True))
+        page.wait_for_selector("#file-input", state="attached")
         button("button", name="Upload file").wait_for()
+        page.wait_for_load_state("networkidle")
     with person.step("*Upload Files*; in the dialog: the folder, Ctrl+A, Enter") as step:
         with page.expect_file_chooser() as chooser:
             person.click(button("button", name="Upload file"))
