@@ -103,23 +103,25 @@ class Person:
         think: seconds to think about an answer.
         steps: what was done so far.
         paused: seconds on the clock to think, in this step.
+        meanwhile: processor seconds of the program and the browser in these pauses.
     """
 
     page: Page
     think: float
     steps: list[Step] = field(default_factory=list)
     paused: float = 0.0
+    meanwhile: float = 0.0
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
         """Begin a step; it ends when the program is ready for the next one."""
         step = Step(name)
         self.steps.append(step)
-        self.paused = 0.0
+        self.paused = self.meanwhile = 0.0
         began, before = time.monotonic(), _used()
         yield step
         step.wait = time.monotonic() - began - self.paused
-        step.processor = _used() - before
+        step.processor = _used() - before - self.meanwhile
         print(step, flush=True)
 
     @property
@@ -153,13 +155,15 @@ class Person:
         As long as a model of the page is busy, this lasts until the program had as many seconds of
         processor time: what it would have on an idle machine.
         """
-        began, before = time.monotonic(), processor_seconds(program.process.pid)
+        began, used = time.monotonic(), _used()
+        before = processor_seconds(program.process.pid)
         time.sleep(self.think)
         while self.page.locator(BUSY).count():
             if processor_seconds(program.process.pid) - before >= self.think:
                 break
             time.sleep(0.1)
         self.paused += time.monotonic() - began
+        self.meanwhile += _used() - used
         self.now.answers += 1
 
 

@@ -21,8 +21,8 @@ photographs of waste in six classes (TrashNet, 112 x 84 pixels; the file names d
 answers, all of them right, and end with a model and a table of its predictions for 630 other photographs.
 
 - **Wait**: seconds from the first input of a step until the program is ready for the next step. This machine is shared,
-  so the table has an estimate for an idle machine: seconds on the clock, or seconds of all processors that program and
-  browser needed, whichever is less.
+  so the tables have an estimate for an idle machine: seconds on the clock, or seconds of all processors that program and
+  browser had meanwhile, whichever is less.
 - **Think**: {think:g} s for each answer, the same for both, and not part of *wait*. The person really pauses, since
   spinal computes in the background meanwhile. While it does, a pause lasts until it had {think:g} s of processor time.
 - **Click, press and type**: estimated, with {click:g} s for a click and {key:g} s for a key or a character
@@ -84,7 +84,7 @@ class Step:
         keys: that are pressed in the browser; a combination, such as Ctrl+Enter, is one.
         characters: that are typed, in commands, forms and scripts.
         wait: seconds on the clock until the program was ready, without the time to think.
-        processor: seconds of all processors that the program and the browser had.
+        processor: seconds of all processors that the program and the browser had meanwhile.
         answers: images that are labelled.
     """
 
@@ -106,8 +106,7 @@ class Step:
     def idle_wait(self) -> float:
         """Estimated seconds to wait on an idle machine.
 
-        No more than on the clock here, and no more than the processors needed. What they do in the
-        background while a person thinks is not waited for.
+        No more than on the clock here, and no more than the processors needed.
         """
         return min(self.wait, self.processor)
 
@@ -124,15 +123,15 @@ def total(steps: list[Step]) -> Step:
 def steps_table(steps: list[Step]) -> str:
     """The steps of a program in Markdown, with a line for their sum."""
     lines = [
-        "| | step | clicks | keys | characters | wait, s | on the clock, s | processor, s |",
-        "|--:|---|--:|--:|--:|--:|--:|--:|",
+        "| | step | clicks | keys | characters | wait, s | on the clock, s |",
+        "|--:|---|--:|--:|--:|--:|--:|",
     ]
     idle = [step.idle_wait() for step in steps]
     for i, step in enumerate([*steps, total(steps)]):
         number, wait = (i + 1, idle[i]) if i < len(steps) else ("", sum(idle))
         lines.append(
             f"| {number} | {step.name} | {step.clicks} | {step.keys} | {step.characters:,} | "
-            f"{wait:.1f} | {step.wait:.1f} | {step.processor:.1f} |"
+            f"{wait:.1f} | {step.wait:.1f} |"
         )
     return "\n".join(lines)
 

@@ -20,8 +20,8 @@ def cells(table: str) -> dict[str, list[str]]:
 
 def test_the_table_of_steps_ends_with_their_sum() -> None:
     rows = cells(steps_table([*STEPS, Step("export", clicks=2, wait=1.5, processor=1.0)]))
-    assert rows["2"] == ["2", "label", "0", "5", "0", "0.5", "0.5", "9.0"]
-    assert rows["**total**"] == ["", "**total**", "2", "5", "20", "3.5", "5.0", "12.0"]
+    assert rows["2"] == ["2", "label", "0", "5", "0", "0.5", "0.5"]
+    assert rows["**total**"] == ["", "**total**", "2", "5", "20", "3.5", "5.0"]
 
 
 def test_seconds_to_click_press_and_type() -> None:
