@@ -39,13 +39,14 @@ as well, with two clicks.
 ABOUT_LABEL_STUDIO = """\
 - By default, Label Studio refuses to import more than 100 files at once, with an error message that names a setting.
   The person knows this and sets it in the first command.
-- The first start creates the database.
+- The first start creates the database, which takes most of its time. This step and the next one are needed once, the
+  others for each project.
 - Clicks and keys in the file dialog are counted, but not driven: the browser gets the files directly.
 - Images are labelled in the order of the files, which is random here. In a folder that is sorted by class, the person
   would have to change the sampling in the settings.
 - Label Studio does not train models. The script, `benchmarks/afternoon_train.py`, uses the same encoder as spinal,
-  EfficientNet-Lite0, and logistic regression of scikit-learn. It is counted as typed. Somebody who has such a script
-  saves these characters.
+  EfficientNet-Lite0, and logistic regression of scikit-learn. It is counted as typed: about four minutes, which
+  somebody who has such a script saves. No time is counted to think about it.
 - `spinal label-studio` trains a model for a Label Studio project and chooses its tasks, without a script. It was not
   measured here.
 """  # noqa: E501
@@ -67,8 +68,10 @@ LIMITS = """\
   the test photographs alone; the choice of the images adds to it. [Accuracy per label](answers/README.md) has more
   datasets and seeds.
 - Real people need longer for some images than for others, make mistakes, and look for buttons.
-- The machine was busy, so the waits are estimates, and those on the clock are too long. Clicks, keys and characters do
-  not depend on the machine.
+- The machine was busy, so the waits are estimates, and those on the clock are too long. Processor seconds of server
+  and browser are added up, although they can work at the same time, and the browser draws without a graphics card. So
+  the estimates are rather too long as well, mostly for Label Studio, whose page does more.
+- Clicks, keys and characters do not depend on the machine.
 """  # noqa: E501
 
 ABOUT = {"spinal": ABOUT_SPINAL, "Label Studio": ABOUT_LABEL_STUDIO}
@@ -189,8 +192,8 @@ def write_page(done: dict[str, dict[str, Any]], options: Namespace) -> str:
         INTRODUCTION.format(n=n, answers=answers, think=think, click=CLICK, key=KEY),
         summary_table(runs, {name: each["accuracy"] for name, each in done.items()}, think),
         f"Accuracy is that of the tables of predictions. The exported model of spinal, loaded from "
-        f"its files, agrees with its table on {done['spinal']['agreement']:.0%} of "
-        f"the first {CHECKED} test photographs.",
+        f"its files, agrees with its table on {100 * done['spinal']['agreement']:.0f} % of the "
+        f"first {CHECKED} test photographs.",
     ]
     for name, steps in runs.items():
         parts += [f"## Steps with {name}", steps_table(steps), ABOUT[name]]
