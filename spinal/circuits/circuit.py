@@ -111,7 +111,7 @@ class Circuit(nn.Module):
 
         Raises:
             StructureError: if a product shares a variable between factors (not decomposable), a sum
-                mixes different scopes (not complete), or a variable is reached by no root.
+                mixes different scopes (not complete), or no root reaches a variable.
         """
         scopes = self.leaves.scopes()
         for layer in self.layers:
@@ -125,7 +125,7 @@ class Circuit(nn.Module):
     # Densities
 
     def forward(self, z: Tensor, keep: Tensor | None = None) -> Tensor:
-        """The joint density ``log p(z, c)``.
+        """The joint log-density ``log p(z, c)``.
 
         Args:
             z: ``[N, D]``; NaN is missing.
@@ -138,7 +138,7 @@ class Circuit(nn.Module):
         return (by_class + common[:, None]).to(by_class.dtype)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """The density ``log p(z)`` of ``z [N, D]``: ``[N]``."""
+        """The log-density ``log p(z)`` of ``z [N, D]``: ``[N]``."""
         by_class, common = self.class_values(z)
         return (by_class.logsumexp(1) + common).to(by_class.dtype)
 
@@ -154,8 +154,8 @@ class Circuit(nn.Module):
 
         Args:
             z: ``[N, D]``; NaN is missing.
-            masks: draw this many sets of dropped variables. Set k is the same for every point: one
-                sample of the model, as BALD and BatchBALD need it.
+            masks: draw this many sets of dropped variables. Set k is the same for every point, so
+                it is one sample of the model, as BALD and BatchBALD need.
             dropout: the rate for ``masks``; by default, `leaf_dropout`.
             generator: draws the masks.
 
@@ -223,7 +223,7 @@ class Circuit(nn.Module):
 
     @property
     def exact_logs(self) -> bool:
-        """Whether weights may be 0 (no floor), so that evaluation is in the log domain."""
+        """Whether weights may be 0 (no floor), which requires evaluation in the log domain."""
         return any(layer.sum.floor == 0 for layer in self.layers)
 
     def evaluate(self) -> Evaluated:
@@ -312,7 +312,7 @@ class Circuit(nn.Module):
         jitter: float = 0.3,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Initialise as a simple classifier: one normal around the mean of each class.
+        """Initialise as a simple classifier: one normal distribution at the mean of each class.
 
         Channel j of every layer is assigned to class ``j mod C``: its leaves start at the mean of
         that class, and sums favour children that are assigned to the same class. With equal scales
@@ -325,7 +325,7 @@ class Circuit(nn.Module):
             weights: how much each point counts.
             strength: added to the logits of the favoured children.
             jitter: standard deviation of the locations around the class means.
-            generator: of the jitter.
+            generator: draws the jitter.
         """
         like = self.leaves.location
         weights = torch.ones_like(z[:, 0]) if weights is None else weights
@@ -337,7 +337,7 @@ class Circuit(nn.Module):
 
     @torch.no_grad()
     def set_prior(self, probabilities: Tensor) -> None:
-        """Set the class prior ``[C]``; a class of probability 0 gets a small positive one."""
+        """Set the class prior ``[C]``; a probability of 0 is replaced by a small positive one."""
         self.prior_logits.copy_(probabilities.clamp_min(1e-6).log())
 
     # Storage
@@ -379,7 +379,7 @@ class Circuit(nn.Module):
 
 
 def _finite(by_class: Tensor, common: Tensor) -> tuple[Tensor, Tensor]:
-    """Check that values are finite; not with gradients, where the check would slow every step."""
+    """Check that values are finite; skipped with gradients, where it would slow every step."""
     if not torch.is_grad_enabled():
         largest = by_class.amax(1)
         if not bool(largest.isfinite().all() & common.isfinite().all()):

@@ -32,7 +32,7 @@ class DGCSPN(Circuit):
         leaves: components of each leaf region.
         sums: channels of each sum layer.
         strided: how many of the sum layers follow a product with stride 2, at least 1.
-        pad: enlarge a grid that cannot be built by empty cells, instead of refusing it.
+        pad: add empty cells to a grid that cannot be built, instead of raising an error.
         scale: see `NormalLeaves`.
         learn_scale: see `NormalLeaves`.
         min_scale: see `NormalLeaves`.
@@ -40,8 +40,8 @@ class DGCSPN(Circuit):
         weight_spread: see ``spread`` of `Sum`.
         weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
-        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
-        seed: of the random initialisation.
+        categories: ``sizes`` of `MixedLeaves`; empty for no categories.
+        seed: for the random initialisation.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class DGCSPN(Circuit):
 
 
 def buildable_axes(sums: int = 5, strided: int = 2) -> list[int]:
-    """The axis lengths on which a structure with so many sum layers can be built.
+    """The axis lengths on which a structure with this many sum layers can be built.
 
     Strides need a multiple of ``2^strided``; the final product spans twice its dilation.
     """

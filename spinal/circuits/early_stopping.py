@@ -12,7 +12,7 @@ class EarlyStopping:
     """Keeps the best weights of a module in training, and decides when to stop.
 
     Args:
-        patience: stop after so many checks without a lower loss; never, if None.
+        patience: stop after this many checks without a lower loss; None never stops.
         tolerance: the minimum decrease of the loss that counts as lower.
 
     Attributes:

@@ -45,7 +45,7 @@ def root_values(
 
     Args:
         log_p: log-densities of the leaves, ``[A, B, N, K]``.
-        layers: of which the last is dense.
+        layers: all layers; the last one is dense.
         mixtures: `Sum.mixtures` of each layer.
         paths: see `paths_to_roots`.
 
@@ -61,7 +61,7 @@ def root_values(
 def paths_to_roots(layers: Sequence[Layer]) -> Tensor:
     """How often each cell is a factor of each product of the roots: ``[R, cells]``.
 
-    Columns are the cells of the leaves, then those of each layer, up to the R of the roots.
+    Columns are the cells of the leaves, then the cells of each layer, up to the R root cells.
     """
     rows, columns = layers[-1].sum.cells
     paths = [torch.eye(rows * columns)]
@@ -94,7 +94,7 @@ class _RootValues(torch.autograd.Function):
             else:  # a sum as a matrix product with ones: several times as fast for few channels
                 torch.mv(p.view(-1, p.size(-1)), p.new_ones(p.size(-1)), out=t.view(-1))
             if layer is layers[-1]:
-                # The roots add cells up: what is below is brought to one scale for all cells.
+                # The roots sum over cells, so all cells are brought to one common scale.
                 factor = t.reciprocal()
                 scales[sizes[0] :].log_()
                 m = paths.to(wide(s)) @ scales.to(wide(s))

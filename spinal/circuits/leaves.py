@@ -43,7 +43,7 @@ class Natural(NamedTuple):
             errors.
         common: ``[D]``, the coefficient of :math:`z^2` that all components of a variable share. It
             multiplies every node over all variables by the same factor, so it is added once, at the
-            root; far from the data it is by far the largest term.
+            root. Far from the data, it is the largest term by far.
     """
 
     eta: list[Tensor]
@@ -60,8 +60,8 @@ class NormalLeaves(nn.Module):
         components: K, the number of components of every region.
         scale: standard deviation of each leaf (its initial value, if it is learned).
         learn_scale: train the standard deviations too.
-        min_scale: lower bound of learned standard deviations; without one, the density of a normal
-            at a single point grows without bound.
+        min_scale: lower bound of learned standard deviations; without it, the density at a single
+            point could grow without bound.
         location_spread: standard deviation of the random initial locations.
         generator: draws the initial locations.
     """
@@ -211,7 +211,7 @@ class NormalLeaves(nn.Module):
 
         Each leaf is independently replaced by 1 with probability ``dropout``, and otherwise divided
         by the mean of all leaves of its variable. Every term of a root contains a variable once, so
-        this divides all classes by the same factor. Without it, the effect of a drop that is common
+        this divides all classes by the same factor. Without the division, a change that is common
         to all classes would look like uncertainty between them.
         """
         leaf, slots, owner = self._leaf_values(z)
@@ -260,7 +260,7 @@ class NormalLeaves(nn.Module):
         return torch.where(z.isnan(), filled * self.stretch + self.shift, z)
 
     def _of_points(self, x: Tensor) -> Tensor:
-        """``x [N, D]`` by region, ``[A B, N, V]``."""
+        """``x [N, D]`` arranged by region, ``[A B, N, V]``."""
         return self._by_region(x.index_select(1, self._owner), 1).transpose(0, 1)
 
     def _by_region(self, values: Tensor, dim: int, slots: Tensor | None = None) -> Tensor:
@@ -281,7 +281,7 @@ class NormalLeaves(nn.Module):
             statistics: the derivatives of the log-likelihood with respect to the natural
                 parameters. For each leaf, these are the sums of ``z``, 1 and ``z^2`` over the
                 points, weighted by responsibility.
-            step: 0 stays, 1 moves all the way.
+            step: 0 changes nothing, 1 moves all the way.
         """
         total, count, *square = (s.flatten(0, 1)[self._slots] for s in statistics)
         centre = self.natural().centre[self._owner, None]
@@ -314,11 +314,11 @@ class NormalLeaves(nn.Module):
         Args:
             z: features; NaN is ignored.
             weights: weight of each point, ``[N]``.
-            common: use one standard deviation for all variables, the root mean square of theirs.
-                This suits comparable variables, such as the features of a network, where those that
-                vary more also matter more. Otherwise each variable has its own.
-            min_stretch: lower bound of a standard deviation, as a fraction of the median one, so
-                that a nearly constant variable (a dead ReLU unit) is not magnified.
+            common: use one standard deviation for all variables, the root mean square over them.
+                This suits comparable variables, such as the features of a network, where variables
+                that vary more also matter more. Otherwise each variable has its own.
+            min_stretch: lower bound of a standard deviation, as a fraction of the median, so that
+                a nearly constant variable (a dead ReLU unit) is not magnified.
 
         Raises:
             StructureError: if features are infinite, or too large to be squared.
@@ -350,7 +350,7 @@ class NormalLeaves(nn.Module):
     ) -> None:
         """Initialise locations near the class means, component k at class ``k mod n_classes``.
 
-        Where a class (or a variable of it) was never seen, at the mean of all.
+        A class without any value of a variable gets the mean over all classes.
         """
         u = (z - self.shift) / self.stretch
         seen = ~u.isnan()
@@ -364,7 +364,7 @@ class NormalLeaves(nn.Module):
 
     @torch.no_grad()
     def start_from_data(self, z: Tensor) -> None:
-        """Initialise the K locations of each variable by the means of K equal parts of its values.
+        """Initialise the K locations of each variable to the means of K equal parts of its values.
 
         The values are sorted first. With fewer points than components, parts share a point, each
         with a fraction of its weight.

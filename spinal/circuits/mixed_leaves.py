@@ -6,7 +6,7 @@ Its logarithm is linear in the indicators of the values,
 .. math::
     \log p(z) = \sum_m [z = m] \log \theta_m ,
 
-so that these leaves are a matrix product too, and a missing value is summed out by setting all its
+so these leaves are a matrix product too, and a missing value is summed out by setting all its
 indicators to 0.
 """
 
@@ -28,17 +28,17 @@ _PSEUDO_COUNT = 1e-3
 class MixedLeaves(NormalLeaves):
     """Regions of independent normal and categorical leaves.
 
-    The values of a category are the numbers 0 to M - 1. Any other number counts as missing: to a
-    table, a value that was never seen.
+    The values of a category are the numbers 0 to M - 1. Any other number counts as missing, for
+    example a value that did not occur in the training table.
 
     Args:
         variables: see `NormalLeaves`.
         n_features: see `NormalLeaves`.
         components: see `NormalLeaves`.
-        sizes: M for every variable that is a category, 0 for one that is a number, D in all.
+        sizes: for each of the D variables, M if it is a category, 0 if it is a number.
         location_spread: standard deviation of the random initial locations and logits.
-        generator: draws them.
-        **settings: of the normal leaves, see `NormalLeaves`.
+        generator: draws the initial locations and logits.
+        **settings: settings of the normal leaves, see `NormalLeaves`.
     """
 
     is_category: Tensor
@@ -84,16 +84,16 @@ class MixedLeaves(NormalLeaves):
         self.logits = nn.Parameter(location_spread * start)
 
     def log_theta(self) -> Tensor:
-        """Log-probabilities of all values, ``[slots, K, M]``; -inf for those that do not exist."""
+        """Log-probabilities of all values, ``[slots, K, M]``; -inf for values that do not exist."""
         return self.logits.masked_fill(~self._possible[:, None], -torch.inf).log_softmax(-1)
 
     def scopes(self) -> Tensor:
         return super().scopes() | self._scopes(self._category_slots, self._category_owner)
 
     def natural(self) -> Natural:
-        """Those of `NormalLeaves`, and the log-probabilities of all values by region."""
+        """The parameters of `NormalLeaves`, and the log-probabilities of all values by region."""
         natural = super().natural()
-        # No leaf is normal there, so there is nothing to take a mean or a maximum of.
+        # A category has no normal leaves, so it has no mean and no maximum.
         centre, common = (
             part.masked_fill(self.is_category, 0) for part in (natural.centre, natural.common)
         )
@@ -127,7 +127,7 @@ class MixedLeaves(NormalLeaves):
         if noise is None:
             value = theta.argmax(-1)
         else:
-            # The value at which the distribution function exceeds a uniform number.
+            # The value at which the cumulative distribution exceeds a uniform number.
             uniform = torch.special.ndtr(noise.T[self._category_owner])
             value = (theta.cumsum(-1) < uniform[..., None]).sum(-1)
             value = value.clamp_max(self._possible.sum(1, keepdim=True) - 1)
@@ -165,9 +165,9 @@ class MixedLeaves(NormalLeaves):
         jitter: float,
         generator: torch.Generator | None,
     ) -> None:
-        """Initialise component k near class ``k mod n_classes``: its means and its frequencies.
+        """Initialise component k near the means and frequencies of class ``k mod n_classes``.
 
-        Frequencies of a class are smoothed by one more point, which has those of all classes.
+        The frequencies of a class are smoothed by one more point with the overall frequencies.
         """
         super().start_from_classes(z, y, weights, n_classes, jitter, generator)
         in_class = nn.functional.one_hot(y, n_classes).to(z) * weights[:, None]
@@ -181,7 +181,7 @@ class MixedLeaves(NormalLeaves):
         self.logits.copy_(frequencies.clamp_min(tiny).log()[:, of_component] + jitter * noise)
 
     def _indicators(self, z: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Which value each slot has, ``[N, slots, M]`` booleans; none, where it is missing."""
+        """Which value each slot has, ``[N, slots, M]`` booleans; all False where it is missing."""
         codes = z[:, self._category_owner, None]
         values = torch.arange(self._possible.size(1), device=z.device)
         known = (codes == values) & self._possible

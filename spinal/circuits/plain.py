@@ -1,7 +1,7 @@
-r"""A trained circuit as a few arrays, to be evaluated by plain matrix operations.
+r"""A trained circuit as a few arrays, to be evaluated with plain matrix operations.
 
-An export, such as an ONNX file, then needs none of the Python classes here. With A cells, K
-components and V variables per cell, a point :math:`z` is mapped to
+An export, such as an ONNX file, then needs none of the Python classes. With A cells, K components
+and V variables per cell, a point :math:`z` is mapped to
 
 .. math::
     u = (z - \mathrm{shift}) / \mathrm{stretch}, \qquad

@@ -49,7 +49,7 @@ class Pairs:
     dilation: int = 1
 
     def size(self, n: int) -> int:
-        """The length of the axis after the product, or an error that says why there is none."""
+        """The length of the axis after the product; raises an error if it is impossible."""
         d = self.dilation
         if self.kind == "valid":
             if n % 2:
@@ -74,7 +74,7 @@ class Pairs:
             return [(_range(n // 2), (_range(n // 2, step=2), _range(n // 2, step=2, start=1)))]
         both = _range(n - d), _range(n - d, start=d)
         if self.kind == "full":
-            # d at one end and d at the other: both ends at once.
+            # Both ends at once, d outputs at each.
             ends = ((2, d), (n, 1), 0), (((2, d), (n - d, 1), 0),)
             return [ends, (_range(n - d, start=d), both)]
         rest = _range(2 * d - n, start=n - d)
@@ -95,7 +95,7 @@ def _range(length: int, *, start: int = 0, step: int = 1) -> Places:
 
 
 class Product(nn.Module):
-    """Products along the rows, the columns, or both (2 x 2 cells); of neither, the identity."""
+    """Products along the rows, the columns, or both (2 x 2 cells); without either, the identity."""
 
     def __init__(self, rows: Pairs | None = None, columns: Pairs | None = None) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Product(nn.Module):
         return rows, columns
 
     def combine(self, x: Tensor, function: Combine) -> Tensor:
-        """Join the cells of each product by ``function``: ``x [A, B, ...] -> [A', B', ...]``.
+        """Combine the cells of each product: ``x [A, B, ...] -> [A', B', ...]``.
 
         ``function`` is ``mul`` for values, ``add`` for logarithms, a disjoint union for scopes.
         """
@@ -143,11 +143,11 @@ class Product(nn.Module):
         return self.combine(single, torch.logical_or).flatten(0, 1)
 
     def scopes(self, children: Tensor) -> Tensor:
-        """The scopes ``[A', B', D]`` of the products, from those of their children.
+        """The scopes ``[A', B', D]`` of the products, from the scopes of their children.
 
         Raises:
-            StructureError: if a product would multiply two nodes that share a variable. If not, the
-                layer is decomposable.
+            StructureError: if a product would multiply two nodes that share a variable. Otherwise
+                the layer is decomposable.
         """
         return self.combine(children, _disjoint_union)
 
@@ -219,7 +219,7 @@ def _join(x: Tensor, blocks: _Blocks, function: Combine, divisor: Tensor | None 
         block = out.as_strided(*window)
         parts = [x.as_strided(size, strides, start + at) for size, strides, at in sources]
         if torch.is_grad_enabled() and x.requires_grad:
-            block.copy_(functools.reduce(function, parts))  # autograd refuses out=
+            block.copy_(functools.reduce(function, parts))  # autograd does not support out=
             continue
         joined = parts[0]
         for part in parts[1:]:

@@ -52,7 +52,7 @@ def sample(
 
 @torch.no_grad()
 def most_probable(spn: Circuit, z: Tensor, classes: int | Tensor | None) -> Tensor:
-    """Fill the NaN entries of ``z`` by the best component; see `Circuit.mpe`."""
+    """Fill the NaN entries of ``z`` from the best component; see `Circuit.mpe`."""
     done = []
     for rows in torch.arange(len(z), device=z.device).split(128):
         values = spn.product_values(spn.leaves.peak_log_density(z[rows]), maximum=True)

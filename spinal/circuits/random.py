@@ -36,8 +36,8 @@ class RandomSPN(Circuit):
         weight_spread: see ``spread`` of `Sum`.
         weight_floor: see ``floor`` of `Sum`.
         leaf_dropout: see `Circuit`.
-        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
-        seed: of the splits and of the random initialisation.
+        categories: ``sizes`` of `MixedLeaves`; empty for no categories.
+        seed: for the splits and the random initialisation.
     """
 
     def __init__(

@@ -21,16 +21,16 @@ class Recipe:
     """How a circuit is built, initialised and fitted; ``results/spn-recipe`` explains the defaults.
 
     Attributes:
-        structure: ``dgc``, ``random`` for features without an order, or ``auto``: ``dgc`` if there
-            is a grid for so many features, else ``random``.
+        structure: ``dgc``, ``random`` for features without an order, or ``auto``: ``dgc`` if the
+            features fit on a grid, else ``random``.
         leaves: components of each leaf region.
         sums: channels of the sum layers of a `DGCSPN`.
-        depth: of a `RandomSPN`, whose sums have ``sums[0]`` channels.
-        repetitions: of a `RandomSPN`.
-        scale: of the leaves, see `NormalLeaves`.
-        learn_scale: of the leaves, see `NormalLeaves`.
-        min_scale: of the leaves, see `NormalLeaves`.
-        units: ``common`` for one standard deviation of all variables, ``each`` for one per
+        depth: see `RandomSPN`, whose sums have ``sums[0]`` channels.
+        repetitions: see `RandomSPN`.
+        scale: see `NormalLeaves`.
+        learn_scale: see `NormalLeaves`.
+        min_scale: see `NormalLeaves`.
+        units: ``common`` for one standard deviation for all variables, ``each`` for one per
             variable; see `NormalLeaves.standardise`.
         start: ``classes`` (see `Circuit.start_from_classes`), ``data`` (leaves at the means of
             equal parts of each variable) or ``random``.
@@ -93,9 +93,9 @@ class Recipe:
         Args:
             n_features: D, the number of variables.
             n_classes: C, the number of classes.
-            grid: on which the features lie, if the structure has one.
-            categories: see ``sizes`` of `MixedLeaves`; none, if empty.
-            seed: of the random initialisation.
+            grid: (H, W) of the features, for a `DGCSPN`.
+            categories: ``sizes`` of `MixedLeaves`; empty for no categories.
+            seed: for the random initialisation.
         """
         shared: dict[str, Any] = {
             "leaves": self.leaves, "scale": self.scale, "learn_scale": self.learn_scale,
@@ -118,7 +118,7 @@ class Recipe:
 
 
 #: The paper's settings: five sum layers, Adam at 0.08 for 650 epochs, cross-entropy alone, a leaf
-#: dropout of 0.3. It says nothing of leaf scales; the library that it used fixes them at 1.
+#: dropout of 0.3. It does not mention leaf scales; the library that it used fixes them at 1.
 PAPER = Recipe(
     structure="dgc",
     sums=(16, 32, 32, 64, 64),
@@ -132,7 +132,7 @@ PAPER = Recipe(
     ),
 )
 
-#: The same on MNIST, where the paper's leaf dropout was 0.05.
+#: The same for MNIST, where the paper's leaf dropout was 0.05.
 PAPER_MNIST = replace(PAPER, leaf_dropout=0.05, fit=replace(PAPER.fit, leaf_dropout=0.05))
 
 RECIPES: dict[str, Recipe] = {
@@ -163,10 +163,10 @@ def train_circuit(
         recipe: all settings; by default, ``Recipe()``.
         grid: (H, W) of the features, for a `DGCSPN`.
         weights: weight of each point, ``[N]``.
-        categories: see ``sizes`` of `MixedLeaves`; none, if empty.
+        categories: ``sizes`` of `MixedLeaves`; empty for no categories.
         validation: features and classes for early stopping, see `fit`.
-        seed: of the initialisation, the batches and the dropped variables.
-        dtype: of the parameters.
+        seed: for the initialisation, the batches and the dropped variables.
+        dtype: type of the parameters.
         on_step: called with the step, the number of steps and the loss.
     """
     recipe = recipe or Recipe()

@@ -2,7 +2,7 @@ r"""Sum nodes: weighted sums over the channels of a cell, or of all cells.
 
 Weights have a floor that is part of the model,
 :math:`w = (1 - \epsilon)\,\mathrm{softmax}(\theta) + \epsilon / n`: no sum can be smaller than
-:math:`\epsilon / n` times its largest child, so that circuits can be evaluated in the linear domain
+:math:`\epsilon / n` times its largest child, so circuits can be evaluated in the linear domain
 (`spinal.circuits.flows`).
 """
 
@@ -73,7 +73,7 @@ class Sum(nn.Module):
     def mixtures(self) -> Tensor:
         """`weights` divided by ``1 - floor``, softmax plus a constant: ``[A B, outputs, inputs]``.
 
-        The layout is that in memory. The factor ``1 - floor`` of the layer is applied to the scale
+        This is the layout in memory. The factor ``1 - floor`` of the layer is applied to the scale
         of its sums, at no cost; multiplying the weights would take another pass over all of them
         and their derivatives.
         """
@@ -120,7 +120,7 @@ class Sum(nn.Module):
 
     @torch.no_grad()
     def favour_same_class(self, n_classes: int, strength: float) -> None:
-        """Give more weight to children of the same class; channel j has ``j mod n_classes``."""
+        """Give more weight to children of the same class; channel j has class ``j mod C``."""
         below = torch.arange(self.inputs, device=self.logits.device) % n_classes
         above = torch.arange(self.outputs, device=self.logits.device) % n_classes
         self._by_cell(self.logits).add_(strength * (above[:, None] == below))
@@ -135,8 +135,8 @@ class Sum(nn.Module):
 
         Args:
             mixtures: the current `mixtures`.
-            derivative: of the log-likelihood with respect to ``mixtures``.
-            step: 0 stays, 1 moves all the way.
+            derivative: derivative of the log-likelihood with respect to ``mixtures``.
+            step: 0 changes nothing, 1 moves all the way.
         """
         old = mixtures - self._scaled_floor
         counts = (old * derivative).clamp_min(0)
@@ -152,8 +152,8 @@ class Sum(nn.Module):
         """The scopes ``[A, B, D]`` (``[1, 1, D]`` if dense) of the sums, from their children's.
 
         Raises:
-            StructureError: if a sum would have children of different scopes. If not, the layer is
-                complete. Channels of one cell always share their scope.
+            StructureError: if a sum would have children of different scopes. Otherwise the layer is
+                complete. Channels of one cell always have the same scope.
         """
         if not self.over_cells:
             return children
@@ -193,10 +193,11 @@ def stack_layers(
     Args:
         cells: the grid of the leaves.
         products: one for each layer.
-        channels: of the leaves, of the sums of each layer, and the number of classes.
+        channels: numbers of channels of the leaves and of the sums of each layer; the last is the
+            number of classes.
         floor: see `Sum`.
         spread: see `Sum`.
-        generator: of the initial weights.
+        generator: draws the initial weights.
     """
     layers = []
     for product, inputs, outputs in zip(products, channels[:-1], channels[1:], strict=True):

@@ -1,4 +1,4 @@
-r"""Fitting a circuit: discriminatively, generatively, or both, by gradient or by EM.
+r"""Fitting a circuit: discriminatively, generatively, or both, by gradient descent or by EM.
 
 The loss of a point :math:`(z, y)` is a mixture of two terms with weight :math:`\alpha`,
 
@@ -49,10 +49,10 @@ class FitSettings:
         schedule: ``one-cycle`` (up, then down to almost 0) or ``constant``.
         steps: number of updates.
         epochs: passes over the data, instead of ``steps``.
-        batch_size: points per update; all points, if there are fewer or if it is None.
+        batch_size: points per update; all points if there are fewer, or if None.
         leaf_dropout: rate at which variables are dropped (marginalised) in training.
-        patience: stop after so many checks without improvement of the validation loss, or of the
-            training loss if there is no validation set; never, if None.
+        patience: stop after this many checks without improvement of the validation loss, or of the
+            training loss if there is no validation set; None never stops.
         check_every: steps between two checks.
         tolerance: the minimum decrease of the loss that counts as an improvement.
     """
@@ -121,7 +121,7 @@ def fit(
         settings: how to fit; by default, ``FitSettings()``.
         weights: weight of each point, ``[N]``.
         validation: features and classes; the parameters with the lowest loss on them are kept.
-        seed: of the batches and the dropped variables.
+        seed: for the batches and the dropped variables.
         on_step: called with the step, the number of steps and the loss.
     """
     settings = settings or FitSettings()
@@ -191,7 +191,7 @@ class _Points(NamedTuple):
         return cls(z, y, weights)
 
     def coefficients(self, circuit: Circuit, alpha: float, *, share_unseen: bool) -> Tensor:
-        """The coefficients ``u [N, C]`` of the class log-densities in the loss, see above."""
+        """The coefficients ``u [N, C]`` of the class log-densities in the loss; see the module."""
         label = F.one_hot(self.y, circuit.n_classes).to(self.z.dtype)
         target = label
         if share_unseen:
@@ -208,8 +208,8 @@ def _loss(
     by_class, common = circuit.class_values(z, keep)
     share = weights / weights.sum()
     loss = ((1 - alpha) * by_class.logsumexp(1) - (by_class * u).sum(1)) @ share
-    # The part that classes have in common is in the first term 1 - alpha times, and in the second
-    # as often as the u add up to: alpha / D more.
+    # The part that is common to all classes has the factor 1 - alpha in the first term, and in the
+    # second the sum of u, which is larger by alpha / D.
     return loss - alpha / circuit.n_features * (common @ share.to(common.dtype))
 
 
