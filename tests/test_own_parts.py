@@ -325,7 +325,7 @@ def test_classes_grow(retrain: str) -> None:
     assert learner.predict_proba(VECTORS).shape == (N, 3)
     assert learner.predict_proba(VECTORS, by="network").shape == (N, 3)
     assert (learner.predict(VECTORS[LABELS == 2]) == 2).mean() > 0.8
-    with pytest.raises(DataError, match="a class 'elm' already"):
+    with pytest.raises(DataError, match="class 'elm' already"):
         learner.pool.add_class("elm")
 
 

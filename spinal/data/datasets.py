@@ -64,8 +64,9 @@ def load_dataset(
 
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
-            see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a set of
-            texts; see `spinal.data.text_sets`. Or a name of your own; see `spinal.registry`.
+            see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a
+            dataset of texts; see `spinal.data.text_sets`. Or a name that you registered; see
+            `spinal.registry`.
         data_dir: Where to look first.
         download: Whether to download a dataset that was not found.
         data: How to read your own file or folder.
@@ -108,7 +109,7 @@ def load_dataset(
 
 
 def list_datasets(data_dir: str | Path | None = None) -> list[DatasetRow]:
-    """Which datasets are on disk and which are missing, by names and sizes of files alone."""
+    """Which datasets are on disk and which are missing, judging by file names and sizes only."""
     digits = DatasetRow(
         name=BUILT_IN,
         title="Optical digits",

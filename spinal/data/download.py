@@ -39,8 +39,8 @@ def md5_of(path: Path) -> str:
 def download(url: str, path: Path, md5: str, timeout: float = TIMEOUT_SECONDS) -> None:
     """Fetch ``url`` into ``path``, which appears only when it is complete and its MD5 is right.
 
-    Bytes received so far are in ``path`` + ".part". After a broken connection, in this call or in
-    an earlier one, only the rest is requested. A file that exists already is checked, not replaced.
+    Bytes received so far are in ``path`` + ".part". After a broken connection, in this call or an
+    earlier one, only the rest is requested. An existing file is checked, not replaced.
     """
     if path.exists():
         if (actual := md5_of(path)) != md5:

@@ -18,7 +18,7 @@ from spinal.errors import DataError
 def load_folder(
     folder: str | Path, size: int | tuple[int, int] = 32, **options: Any
 ) -> LabelledPoints:
-    """Images of a folder: each sub-folder is a class, and images outside of them are unlabelled.
+    """Images in a folder: each sub-folder is a class; images outside of sub-folders are unlabelled.
 
     Sub-folders are searched to any depth. Hidden files and folders are skipped, symbolic links are
     followed, and images are ordered by path, so the order is the same on every machine.

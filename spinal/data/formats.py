@@ -92,7 +92,7 @@ def parse_idx(content: NDArray[np.uint8], where: str | Path) -> NDArray[np.uint8
 
 
 def read_idx(files: Sequence[DataFile]) -> tuple[Part, Part]:
-    """MNIST's form: images and labels for training, images and labels for test."""
+    """The format of MNIST: training images, training labels, test images, test labels."""
     arrays = [parse_idx(read_content(file), file.path) for file in files]
     return (
         make_part(arrays[0], arrays[1], files[0].path),
@@ -153,7 +153,7 @@ def read_cifar_python(files: Sequence[DataFile]) -> tuple[Part, Part]:
 def read_cifar_archive(files: Sequence[DataFile]) -> tuple[Part, Part]:
     """CIFAR-10 as the published ``.tar.gz`` of either version, not unpacked on disk."""
     (file,) = files
-    read_content(file, decompress=False)  # the checksum is that of the archive itself
+    read_content(file, decompress=False)  # the checksum is for the archive itself
     batch_of: dict[str, tuple[NDArray, NDArray[np.uint8]]] = {}
     try:
         with tarfile.open(file.path, "r:gz") as archive:
@@ -213,7 +213,7 @@ def _read_npz_part(file: DataFile) -> Part:
 
 
 def npz_shape(path: Path, name: str = "images") -> tuple[int, ...] | None:
-    """Shape of an array in an ``.npz`` file, by its header alone; None if it cannot be read."""
+    """Shape of an array in an ``.npz`` file, from its header; None if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
             version = np.lib.format.read_magic(stream)

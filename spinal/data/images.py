@@ -21,11 +21,11 @@ from spinal.data.points import Skipped
 from spinal.errors import DataError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # of several frames, the first counts
-MAX_BYTES = 1 << 29  # of a file: 100 megapixels of 5 bytes
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")  # only the first frame is used
+MAX_BYTES = 1 << 29  # per file: 100 megapixels of 5 bytes
 CACHE_BYTES = 1 << 30
 MAX_PIXELS = 100_000_000  # a 100-megapixel photograph; beyond that it is a decompression bomb
-MAX_SCANS = 100  # of a JPEG, each of which goes over all pixels; cameras and programs make ten
+MAX_SCANS = 100  # per JPEG; each scan visits all pixels, and ten are usual
 #: Deflate, the compression of PNG, achieves at most 1032 to 1, and a pixel has at least 1 bit. JPEG
 #: needs at least one bit for each block of 64 pixels.
 _MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 8 * 64}
@@ -69,7 +69,7 @@ def flatten_mode(image: Image.Image, channels: int) -> Image.Image:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """Rotate an image as its EXIF data say; return it unchanged if they are damaged."""
+    """Rotate an image according to its EXIF data; return it unchanged if they are damaged."""
     try:
         return ImageOps.exif_transpose(image)
     except Exception:  # the pixels have been read: only the metadata can fail here
@@ -83,7 +83,7 @@ def open_image(
     """Open an image file, or its content, after a check of its header; nothing is decoded yet.
 
     Args:
-        source: the file, by its path or open, or its content.
+        source: the path of the file, an open file, or its content.
         max_pixels: larger images are refused.
 
     Raises:
@@ -125,26 +125,26 @@ def _check_pixels(width: int, height: int, max_pixels: int) -> None:
 
 
 def webp_size(head: bytes) -> tuple[int, int] | None:
-    """Width and height by the first 30 bytes of a WebP file; None for other files."""
+    """Width and height from the first 30 bytes of a WebP file; None for other files."""
     if len(head) < 30 or head[:4] != b"RIFF" or head[8:12] != b"WEBP":
         return None
-    if head[12:16] == b"VP8X":  # extended: two numbers of 24 bits, less one
+    if head[12:16] == b"VP8X":  # extended: two 24-bit numbers, minus one
         return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
-    if head[12:16] == b"VP8L":  # lossless: two numbers of 14 bits, less one
+    if head[12:16] == b"VP8L":  # lossless: two 14-bit numbers, minus one
         bits = int.from_bytes(head[21:25], "little")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    # Lossy: two numbers of 14 bits, each followed by two bits for its scale.
+    # Lossy: two 14-bit numbers, each followed by two bits for its scale.
     width, height = (int.from_bytes(head[i : i + 2], "little") & 0x3FFF for i in (26, 28))
     return width, height
 
 
 def check_scans(jpeg: bytes) -> None:
-    """Refuse a JPEG that goes over its pixels so often that decoding takes minutes.
+    """Refuse a JPEG with so many scans that decoding takes minutes.
 
     Raises:
         DataError: if it has more than `MAX_SCANS` scans.
     """
-    # In compressed data, a byte 0xFF is always followed by 0, so this is only in front of a scan.
+    # In compressed data, a byte 0xFF is always followed by 0, so this only occurs before a scan.
     scans = jpeg.count(b"\xff\xda")
     if scans > MAX_SCANS:
         raise DataError(f"a JPEG of {scans} scans, more than {MAX_SCANS}")

@@ -1,7 +1,7 @@
-"""Points from what people have: one function for each kind of input.
+"""Points from data of many kinds: one function for each kind of input.
 
-`as_points` looks at the data and calls the function that fits. Packages that the data come from
-(torch, pandas, datasets) are recognised by what their objects can do, and not imported.
+`as_points` looks at the data and calls the function that fits. Objects of other packages (torch,
+pandas, datasets) are recognised by their methods; the packages are not imported.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from spinal.data.points import (
 )
 from spinal.errors import DataError
 
-#: Different values of a column of strings, beyond which it is no category.
+#: A column of strings with more different values than this is not treated as a category.
 MOST_CATEGORIES = 100
 
 
 def as_points(data: Any) -> Points:
-    """Points from what people have; points are returned unchanged.
+    """Points from data of many kinds; points are returned unchanged.
 
     | arrays, memory maps, tensors  images, uint8 [N, H, W, C] or [N, H, W]; features [N, D]
     | SciPy sparse matrices         features [N, D], made dense batch by batch
@@ -44,7 +44,7 @@ def as_points(data: Any) -> Points:
     | datasets of Hugging Face      with one column of texts, images or vectors
 
     Raises:
-        DataError: If the data are something else; the message says what to write.
+        DataError: If the data are of another kind; the message says what to do.
     """
     read = _read(data)
     if isinstance(read, Unencoded):
@@ -53,7 +53,7 @@ def as_points(data: Any) -> Points:
 
 
 def points_like(points: Points, data: Any) -> Points:
-    """More data of the same kind, as points that are encoded as ``points`` are.
+    """More data of the same kind, encoded in the same way as ``points``.
 
     Raises:
         DataError: If the data are texts or a table, but ``points`` are not.
@@ -76,7 +76,7 @@ class Unencoded(NamedTuple):
 
 
 def _read(data: Any) -> Points | Unencoded:
-    """The points of data of any kind, as far as no encoder is needed."""
+    """The points of data of any kind; `Unencoded` if an encoder is needed."""
     if isinstance(data, np.ndarray):
         is_text = data.dtype.kind in "UT" or (data.dtype == object and _all_are(str, data.tolist()))
         return _from_texts(data.tolist()) if is_text and data.ndim == 1 else ArrayPoints(data)
@@ -165,14 +165,14 @@ def _from_list(items: Sequence[Any]) -> Points | Unencoded:
     try:
         return ArrayPoints(np.asarray(items))
     except ValueError as error:  # rows of different lengths
-        raise DataError(f"a list that is no array ({error})") from error
+        raise DataError(f"a list that cannot be an array ({error})") from error
 
 
 def _from_paths(paths: Sequence[Path]) -> Points:
     from spinal.data.images import ImageFiles
 
     images = ImageFiles(paths)
-    if images.skipped:  # without them, positions would not be those of the list
+    if images.skipped:  # leaving them out would shift the positions in the list
         first = images.skipped[0]
         raise DataError(
             f"{len(images.skipped)} of {len(paths)} images cannot be read; {first.path}: "
@@ -182,7 +182,7 @@ def _from_paths(paths: Sequence[Path]) -> Points:
 
 
 def _from_items(items: Any) -> Points | Unencoded:
-    """Points that are read item by item: an item, or the first part of it, says of what kind."""
+    """Points that are read item by item; the kind is that of an item, or of its first part."""
     if not len(items):
         raise DataError(f"a {type(items).__name__} without items")
     first = items[0]
@@ -266,8 +266,8 @@ def _all_name_images(items: Sequence[str]) -> bool:
     return all(item.lower().endswith(SUFFIXES) for item in items)
 
 
-#: How each kind of input is recognised, in this order, and what makes points of it. What has a
-#: shape, such as a tensor, could also pass for points.
+#: How each kind of input is recognised, in this order, and the function that turns it into points.
+#: Objects with a shape, such as tensors, could also pass for points.
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Points | Unencoded]], ...] = (
     (_is_table, _from_table),
     (lambda data: hasattr(data, "detach") and hasattr(data, "numpy"), _from_tensor),

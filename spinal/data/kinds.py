@@ -13,7 +13,7 @@ from spinal.errors import DataError
 
 
 class FittedPoints:
-    """Feature vectors of texts or of rows of a table, by an encoder that was fitted to the pool.
+    """Feature vectors of texts or table rows, computed by an encoder that was fitted to the pool.
 
     Args:
         items: N texts, or a table with N rows.
@@ -42,7 +42,7 @@ class FittedPoints:
         return self._vectors[indices]
 
     def like(self, items: Any) -> FittedPoints:
-        """Other items, by the same encoder."""
+        """Other items, encoded by the same encoder."""
         return FittedPoints(items, self._encode, self.n_fitted)
 
 
@@ -53,7 +53,7 @@ class ItemPoints:
 
     Args:
         items: Images or vectors.
-        read: The array of an item.
+        read: Returns the array of an item.
     """
 
     def __init__(self, items: Any, read: Callable[[Any], NDArray]) -> None:
@@ -70,7 +70,7 @@ class ItemPoints:
         return len(self._items)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray:
-        """The batch, as that of `ArrayPoints`."""
+        """The batch, as in `ArrayPoints`."""
         batch = []
         for i in np.arange(len(self))[np.asarray(indices, np.int64)].tolist():
             batch.append(self._read(self._items[i]))
@@ -130,7 +130,7 @@ class JoinedPoints:
 
     @property
     def like(self) -> Callable[[Any], Points] | None:
-        """The function that encodes more data as the first part is; None if it has none."""
+        """The function that encodes more data like the first part; None if it has none."""
         return getattr(self.parts[0], "like", None)
 
     @property

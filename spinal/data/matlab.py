@@ -1,9 +1,9 @@
 """Arrays of numbers in MATLAB files of version 5, compressed or not.
 
-After a header of 128 bytes, a file is a sequence of elements: type and size, 32 bits each, then as
-many bytes, padded to a multiple of 8. Up to 4 bytes stand beside a type and a size of 16 bits each.
-An array is an element of elements: flags, sizes, name, numbers in Fortran's order. Every size is
-checked before it is used, so that a damaged file is refused, whatever it claims.
+After a header of 128 bytes, a file is a sequence of elements: type and size, 32 bits each, then
+the data, padded to a multiple of 8 bytes. Data of up to 4 bytes follow a type and a size of 16 bits
+each. An array is an element that contains elements: flags, sizes, name, numbers in Fortran order.
+Every size is checked before it is used, so a damaged file is always refused.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _MATRIX, _COMPRESSED = 14, 15
 _STORED = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8",
 }  # fmt: skip
-#: Types of numbers as MATLAB has them, by the class of the array.
+#: Types of numbers in MATLAB, by the class of the array.
 _CLASSES = {
     6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8",
     15: "u8",
 }  # fmt: skip
 _IS_COMPLEX = 0x0800
-#: Deflate makes data at most this many times smaller.
+#: The highest compression ratio of Deflate.
 _RATIO = 1032
 
 
 def read_matlab(
     content: NDArray[np.uint8], names: Collection[str], where: str | Path
 ) -> dict[str, NDArray]:
-    """Those of the named variables of a file that it holds.
+    """The variables with these names, as far as the file contains them.
 
     Args:
         content: the bytes of the file.
-        names: of the variables, arrays of real numbers.
+        names: names of variables that are arrays of real numbers.
         where: the file, for errors.
 
     Raises:
@@ -77,7 +77,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
     while at + 8 <= len(content):
         kind, size = (int(n) for n in np.frombuffer(content[at : at + 8], f"{order}u4"))
         start = at + 8
-        if kind >> 16:  # a small one: size and type share the first four bytes
+        if kind >> 16:  # a small element: size and type share the first four bytes
             kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
             if size > 4:
                 raise ValueError(f"{size} bytes instead of 4")
@@ -89,7 +89,7 @@ def _elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview
 
 
 def _decompress(content: memoryview, order: str) -> tuple[int, memoryview]:
-    """Type and bytes of the element that a compressed one holds."""
+    """Type and bytes of the element inside a compressed element."""
     stream = zlib.decompressobj()
     head = stream.decompress(content, 8)
     kind, size = (int(n) for n in np.frombuffer(head, f"{order}u4"))
@@ -104,7 +104,7 @@ def _decompress(content: memoryview, order: str) -> tuple[int, memoryview]:
 def _read_matrix(
     content: memoryview, order: str, names: Collection[str]
 ) -> tuple[str, NDArray] | None:
-    """Name and numbers of an array; None if it is none of those that are asked for."""
+    """Name and numbers of an array; None if its name was not requested."""
     elements = list(islice(_elements(content, order), 4))
     if len(elements) < 4:
         raise ValueError("an array without numbers")

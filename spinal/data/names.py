@@ -16,7 +16,7 @@ def dataset_names() -> tuple[str, ...]:
 def dataset_name(name: str) -> str:
     """The canonical spelling of a dataset's name; an unknown name is returned unchanged.
 
-    Case, hyphens and underscores make no difference. A name with a slash is that of a folder.
+    Case, hyphens and underscores make no difference. A name with a slash is a folder.
 
     Examples:
         >>> dataset_name("cifar10"), dataset_name("Fashion_MNIST"), dataset_name("imagenet")

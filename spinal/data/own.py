@@ -41,10 +41,10 @@ class DataSettings:
 
     Attributes:
         label: Column with the class.
-        columns: Columns with the features; all others, if there are none here.
+        columns: Columns with the features; if empty, all other columns.
         text: Column with texts, instead of features.
         test: Share of the points for testing, the same in every run; or a file or folder with them.
-        group: Column whose values stay together, on the same side of that split.
+        group: Column of groups; points of the same group stay on the same side of that split.
         size: Side in pixels to which images are scaled.
     """
 
@@ -101,15 +101,15 @@ def make_dataset(
     groups: ArrayLike | None = None,
     name: str = "own",
 ) -> Dataset:
-    """A dataset for `spinal.experiments.run_grid` from what people have.
+    """A dataset for `spinal.experiments.run_grid` from data in memory.
 
     Args:
         data: N points of any kind that `spinal.data.as_points` takes. Texts and tables are encoded
-            by what is learned from the training part.
+            by an encoder that is fitted to the training part.
         labels: ``[N]``, names or numbers of classes.
         test: Share of the points for testing, the same in every run; or test points and labels.
         groups: ``[N]``; points of the same group stay on the same side of that split.
-        name: Of the dataset.
+        name: Name of the dataset.
     """
     part = _Part(data, _names(labels), None if groups is None else _names(groups))
     if isinstance(test, tuple):
@@ -163,7 +163,7 @@ def _names(values: ArrayLike) -> list[str]:
 
 
 def _read(path: Path, settings: DataSettings) -> list[_Part]:
-    """The part of a file or folder; two, if it holds a test part of its own."""
+    """The part in a file or folder; two parts if it also holds a test part."""
     if path.is_dir():
         return [_read_folder(path, settings)]
     if path.suffix.lower() == ".npz":
@@ -213,7 +213,7 @@ _TABLES: dict[str, Callable[[Path], pd.DataFrame]] = {
 def _read_table(path: Path, settings: DataSettings) -> _Part:
     try:
         table = _TABLES[path.suffix.lower()](path)
-    except (OSError, ValueError) as error:  # which include those of pandas
+    except (OSError, ValueError) as error:  # including the errors of pandas
         raise DataError(f"{path}: not a table: {error}") from error
     features = list(settings.columns) or [
         name for name in table.columns if name not in (settings.label, settings.group)

@@ -1,8 +1,8 @@
 """Pickles that hold only dicts, lists, tuples, strings, numbers and NumPy arrays.
 
 The Python version of CIFAR-10 is a pickle, and a pickle can call any function while it is read.
-This reader does what the operations of a pickle say by itself, calls no function that a file names,
-and checks each size before it makes an array: a damaged file is refused, and can do no more.
+This reader interprets the operations of a pickle itself. It calls no function that the file names,
+and checks each size before it creates an array, so a damaged or malicious file is only refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from spinal.errors import FileFormatError
 
 _MARK = object()
-#: Operations whose argument is the value, and those with a value of their own.
+#: Operations whose argument is the value, and operations with a fixed value.
 _VALUES = {
     "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
     "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES",
@@ -44,7 +44,7 @@ class _Name(NamedTuple):
 
 
 class _Type:
-    """A type of the numbers of an array."""
+    """The type of the numbers in an array."""
 
     def __init__(self, name: Any) -> None:
         text = name.decode("latin-1") if isinstance(name, bytes) else name
@@ -53,20 +53,20 @@ class _Type:
         self.dtype = np.dtype(text)
 
     def build(self, state: Any) -> None:
-        """Set the order of bytes, the second entry of the state."""
+        """Set the byte order, the second entry of the state."""
         order: Any = state[1].decode("latin-1") if isinstance(state[1], bytes) else state[1]
         if order not in ("<", ">", "|", "="):
-            raise ValueError(f"an order of bytes {order!r}")
+            raise ValueError(f"byte order {order!r}")
         self.dtype = self.dtype.newbyteorder(order)
 
 
 class _Array:
-    """An array whose content comes after it."""
+    """An array whose content follows later."""
 
     value: NDArray | None = None
 
     def build(self, state: Any) -> None:
-        """Set the content: version, shape, type, whether in Fortran's order, bytes."""
+        """Set the content: version, shape, type, whether in Fortran order, bytes."""
         _, shape, kind, is_fortran, content = state
         self.value = _make_array(content, kind, shape, "F" if is_fortran else "C")
 
@@ -84,7 +84,7 @@ def load_plain_pickle(content: bytes, where: str | Path) -> Any:
 
 
 def _run(content: bytes) -> Any:
-    """Do the operations one by one, on a stack, and return what is on it at the end."""
+    """Run the operations one by one, on a stack, and return the final value."""
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     argument: Any
@@ -113,7 +113,7 @@ def _run(content: bytes) -> Any:
 
 
 def _do(name: str, stack: list[Any]) -> None:
-    """Do an operation on values of the stack."""
+    """Run an operation on values of the stack."""
     if name == "POP":
         stack.pop()
     elif name == "POP_MARK":
@@ -139,14 +139,14 @@ def _do(name: str, stack: list[Any]) -> None:
     elif name == "BUILD":
         state = stack.pop()
         if not isinstance(stack[-1], _Type | _Array):
-            raise ValueError("it sets the state of no array")
+            raise ValueError("it sets the state of something other than an array")
         stack[-1].build(state)
     else:
-        raise ValueError(f"an operation {name}")
+        raise ValueError(f"operation {name}")
 
 
 def _pop_to_mark(stack: list[Any]) -> list[Any]:
-    """Take all values above the last mark off the stack, and the mark."""
+    """Remove the last mark and all values above it from the stack, and return these values."""
     values: list[Any] = []
     while (value := stack.pop()) is not _MARK:
         values.append(value)
@@ -154,16 +154,16 @@ def _pop_to_mark(stack: list[Any]) -> list[Any]:
 
 
 def _call(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """What the functions return that NumPy and Python name when they pickle arrays and bytes."""
+    """The results of the functions that NumPy and Python use to pickle arrays and bytes."""
     if not isinstance(function, _Name):
-        raise ValueError("it calls what is no function")
+        raise ValueError("it calls something other than a function")
     if function == ("_codecs", "encode"):  # how Python 3 writes bytes in protocol 2
         text, encoding = (*arguments, "utf-8")[:2]
         if encoding not in ("latin1", "latin-1", "utf-8"):
             raise ValueError(f"encoding {encoding!r}")
         return str.encode(text, encoding)
     if function in (("__builtin__", "bytes"), ("builtins", "bytes")) and not arguments:
-        return b""  # how it writes none
+        return b""  # how Python 3 writes empty bytes
     if function == ("numpy", "dtype"):
         return _Type(arguments[0])
     # NumPy 2 moved numpy.core to numpy._core; files name either.
@@ -177,7 +177,7 @@ def _call(function: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def _make_array(content: Any, kind: Any, shape: Any, order: Any) -> NDArray:
-    """An array from its bytes, if they are as many as it needs."""
+    """An array from its bytes, if their number is right."""
     if not isinstance(content, bytes | bytearray) or not isinstance(kind, _Type):
         raise ValueError("an array that is not made of bytes")
     sizes = [int(n) for n in shape]
@@ -189,7 +189,7 @@ def _make_array(content: Any, kind: Any, shape: Any, order: Any) -> NDArray:
 
 
 def _finish(value: Any) -> Any:
-    """The value with arrays instead of those whose content came later."""
+    """The value, with each `_Array` replaced by a NumPy array."""
     if isinstance(value, _Array):
         if value.value is None:
             raise ValueError("an array without content")

@@ -1,7 +1,7 @@
 """Points: the images or feature vectors of a pool, read in batches.
 
-Any object with a length, a ``shape`` and batches by index will do. `spinal.data.as_points` wraps
-what people have; `spinal.data.images.ImageFiles` wraps image files.
+Any object with a length, a ``shape`` and batches by index can be used. `spinal.data.as_points`
+wraps data of other kinds; `spinal.data.images.ImageFiles` wraps image files.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class ArrayPoints:
         return batch
 
     def _read(self, indices: NDArray[np.int64]) -> NDArray:
-        """The rows, as a copy. Of a mapped file, pages are unmapped after each few rows.
+        """The rows, as a copy. The pages of a mapped file are unmapped after every few rows.
 
-        Mapped pages count as memory of this process. The kernel keeps them in its cache, so that
-        reading them again costs little.
+        Mapped pages count as memory of this process. The kernel keeps them in its cache, so reading
+        them again costs little.
         """
         mapping = self._mapping()
         if mapping is None:
@@ -103,7 +103,7 @@ class ArrayPoints:
         return batch
 
     def _mapping(self) -> mmap.mmap | None:
-        """The mapped file that holds the array; None if it is in memory, or not to be unmapped."""
+        """The mapped file that holds the array; None if it is in memory or must not be unmapped."""
         source: object = self._array
         while isinstance(source, np.ndarray) and not isinstance(source, np.memmap):
             source = source.base
@@ -119,7 +119,7 @@ def refuse_channels_first(shape: tuple[int, ...], line: str) -> None:
     """Refuse images ``[N, C, H, W]``, which would be taken for images of C rows.
 
     Args:
-        shape: Of an array.
+        shape: Shape of an array.
         line: The Python expression that moves the channels.
     """
     channels = (1, 3, 4)

@@ -1,4 +1,4 @@
-"""The pool: points that are labelled, points asked but not yet answered, and all others."""
+"""The pool: labelled points, points whose label was requested, and all others."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Pool:
 
     @property
     def asked_indices(self) -> Indices:
-        """Indices of the points that were asked and not yet answered, ascending."""
+        """Indices of the points whose label was requested, but not yet given, ascending."""
         return np.flatnonzero(self._asked)
 
     @property
@@ -102,14 +102,14 @@ class Pool:
         return np.flatnonzero(self._member & ~self._asked & (self._label == UNLABELLED))
 
     def points_like(self, data: Any) -> Points:
-        """Points from data of the same kind as the pool's; texts and tables are encoded alike."""
+        """Points from data of the pool's kind; texts and tables are encoded in the same way."""
         return points_like(self.points, data)
 
     def extend(self, points: Any) -> Indices:
-        """Add points to the pool, after all others. Known points keep their indices.
+        """Add points to the pool, after all others. Existing points keep their indices.
 
-        An encoder of texts or tables stays as it was fitted to the first points. Build the pool in
-        the same steps to load a saved learner.
+        An encoder of texts or tables is not fitted again. To load a saved learner, build the pool
+        in the same steps.
 
         Args:
             points: More data of the same kind.
@@ -130,21 +130,20 @@ class Pool:
         return np.arange(n_old, n_old + n_new)
 
     def add_class(self, name: str) -> int:
-        """Add a class after all others; a learner knows it from its next `fit` on.
+        """Add a class after all others; a learner uses it from its next `fit` on.
 
         Returns:
             Its number.
         """
         if str(name) in self.classes:
-            raise DataError(f"there is a class {str(name)!r} already")
+            raise DataError(f"class {str(name)!r} already exists")
         self.classes = (*self.classes, str(name))
         return len(self.classes) - 1
 
     def record(self, indices: ArrayLike, labels: ArrayLike, correction: bool = False) -> None:
-        """Take labels, as indices of classes or as their names.
+        """Store labels, as indices of classes or as their names.
 
-        The same label again is no news, and no error; another label is refused, unless it is said
-        to be a ``correction``.
+        Repeating a label has no effect. A different label is refused, unless ``correction`` is set.
         """
         at = self._check_indices(indices)
         new = self._check_labels(labels)
@@ -156,7 +155,7 @@ class Pool:
             i = contradicted[0]
             raise LabelError(
                 f"point {at[i]} is labelled {self.classes[old[i]]!r}, and now "
-                f"{self.classes[new[i]]!r}: say that it is a correction if it is one"
+                f"{self.classes[new[i]]!r}: to change it, set correction=True"
             )
         self._label[at] = new
         self._asked[at] = False
@@ -180,7 +179,7 @@ class Pool:
         self._asked[at] = False
 
     def state_dict(self) -> dict[str, NDArray]:
-        """Members, labels and open questions, as plain arrays; without the points themselves."""
+        """Members, labels and open requests, as plain arrays; without the points themselves."""
         n_fitted = getattr(self.points, "n_fitted", None)
         return {
             **({} if n_fitted is None else {"n_fitted": np.array(n_fitted)}),

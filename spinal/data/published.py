@@ -1,7 +1,7 @@
 """Descriptions of published datasets: their images, files and downloads.
 
-Sizes and MD5 sums are those of the decompressed content, so that a file that was compressed again
-is still recognised.
+Sizes and MD5 sums refer to the decompressed content, so a file that was compressed again is still
+recognised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spinal.data.formats import DataFile, Part
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file as published; with ``gzipped``, its name may also end in ``.gz``."""
+    """A published file; with ``gzipped``, its name may also end in ``.gz``."""
 
     name: str
     md5: str | None = None
@@ -25,7 +25,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Download:
-    """A file to download; the checksum is that of the bytes as transferred."""
+    """A file to download; the checksum is for the transferred bytes."""
 
     url: str
     md5: str

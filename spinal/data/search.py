@@ -26,7 +26,7 @@ class StoredDataset:
     files: tuple[DataFile, ...]
 
     def wrong_sizes(self) -> list[str]:
-        """The files whose size is wrong, as texts for the user; nothing is read."""
+        """Messages about files whose size is wrong; nothing is read."""
         return [
             f"{file.path.name} has {size:,} bytes, expected {file.size:,}"
             for file, published in zip(self.files, self.layout.files, strict=True)
@@ -64,7 +64,7 @@ def find(entry: Published, data_dir: str | Path | None) -> StoredDataset | None:
 
 
 def missing(entry: Published, data_dir: str | Path | None) -> tuple[Path, tuple[str, ...]]:
-    """The folder to put files into, the one that lacks the fewest, and the names of these files."""
+    """The folder that lacks the fewest files, and the names of these files."""
     best = (own_folder(data_dir) / entry.folders[0], tuple(d.filename for d in entry.downloads))
     least = 1.0
     for folder, layout, named in _candidates(entry, data_dir):

@@ -90,7 +90,7 @@ class Splits:
 
     @classmethod
     def load(cls, path: str | Path) -> Splits:
-        """Read what `save` wrote."""
+        """Read splits that `save` wrote."""
         try:
             content = json.loads(Path(path).read_text(encoding="ascii"))
             if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:

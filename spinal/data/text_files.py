@@ -9,16 +9,16 @@ from pathlib import Path
 from spinal.data.walking import walk_files
 from spinal.errors import DataError
 
-#: Endings of tables.
+#: Suffixes of tables.
 TABLES = (".csv", ".tsv", ".jsonl")
-#: The column of texts, if none is named.
+#: The default column of texts.
 COLUMN = "text"
 #: A longer text is cut off: 10 MB of ASCII.
 _MOST_BYTES = 10_000_000
 
 
 def is_table(path: Path) -> bool:
-    """Whether a path has the ending of a table."""
+    """Whether a path has the suffix of a table."""
     return path.suffix.lower() in TABLES
 
 
@@ -43,7 +43,7 @@ def read_columns(path: Path) -> dict[str, list[str]]:
     """
     try:
         return _read_lines(path) if path.suffix.lower() == ".jsonl" else _read_csv(path)
-    except (OSError, ValueError) as error:  # which include those of pandas and of decoding
+    except (OSError, ValueError) as error:  # including errors of pandas and of decoding
         raise DataError(f"{path}: cannot be read as a table: {error}") from error
 
 
@@ -51,17 +51,17 @@ def _read_csv(path: Path) -> dict[str, list[str]]:
     import pandas as pd  # slow to import: who labels images does not wait for it
 
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    # Texts are read unchanged: "NA" and "007" are no numbers.
+    # Texts are read unchanged: "NA" and "007" are not converted.
     table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     return {str(name): table[name].tolist() for name in table.columns}
 
 
 def _read_lines(path: Path) -> dict[str, list[str]]:
-    # Not splitlines, which takes other characters for the end of a line, too.
+    # Not splitlines, which also splits at other characters.
     lines = path.read_text(encoding="utf-8-sig").split("\n")
     objects = [json.loads(line) for line in lines if line.strip()]
     if not all(isinstance(each, dict) for each in objects):
-        raise ValueError("a line that is no JSON object")
+        raise ValueError("a line that is not a JSON object")
     names = dict.fromkeys(name for each in objects for name in each)
     return {name: [_as_text(each.get(name)) for each in objects] for name in names}
 

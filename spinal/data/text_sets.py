@@ -1,6 +1,6 @@
-"""Datasets of texts, found as ``text/NAME/train.csv`` and ``test.csv`` where datasets are kept.
+"""Datasets of texts: ``text/NAME/train.csv`` and ``test.csv`` in a data folder.
 
-Both are tables with the columns ``text`` and ``label``. None comes with spinal, or is downloaded.
+Both are tables with the columns ``text`` and ``label``. None is built in or downloaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts as vectors, without any download: TF-IDF of words, and its largest singular vectors."""
+"""Texts as vectors, without any download: TF-IDF of words, reduced by an SVD."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from spinal.errors import DataError
 
-#: From so many texts on, a word has to occur in two of them.
+#: With at least this many texts, a word has to occur in two of them.
 _MANY = 100
 
 
 class TfidfSVD:
     """Encodes texts as at most D numbers each; fitted to texts without labels.
 
-    Counts of words enter as ``1 + log(count)``, times the inverse document frequency, scaled to
-    length 1. English stop words are left out.
+    Word counts are replaced by ``1 + log(count)`` times the inverse document frequency, and scaled
+    to length 1. English stop words are left out.
 
     Args:
-        texts: To fit to: the pool.
+        texts: Texts to fit to: the pool.
         components: D.
 
     Raises:

@@ -13,7 +13,7 @@ def walk_files(
     follow_links: bool = True,
     on_error: Callable[[OSError], None] | None = None,
 ) -> Iterator[Path]:
-    """All files below a folder, except hidden ones: those in a folder itself, then in sub-folders.
+    """All files below a folder, except hidden ones: first its own files, then its sub-folders.
 
     Files are sorted by name. Links to files are listed like files.
 
@@ -39,6 +39,6 @@ def is_hidden(name: str) -> bool:
 
 
 def _real_paths(folder: Path, top: Path) -> set[str]:
-    """The real paths of a folder and of those above it, up to ``top``."""
+    """The real paths of a folder and its parents, up to ``top``."""
     between = folder.relative_to(top).parts
     return {os.path.realpath(top.joinpath(*between[:n])) for n in range(len(between) + 1)}
