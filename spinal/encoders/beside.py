@@ -13,7 +13,7 @@ from spinal.encoders.images import ImageEncoder
 class SideBySide(nn.Module):
     r"""The features of several trunks, :math:`(z_1 / \|z_1\|, z_2 / \|z_2\|, \dots)`.
 
-    Each block has length 1, so that all count alike.
+    Each block is scaled to length 1, so all have the same influence.
 
     Args:
         trunks: each maps uint8 ``[N, S, S, 3]`` to ``[N, D]``.
@@ -30,7 +30,7 @@ class SideBySide(nn.Module):
 
 
 def side_by_side(encoders: Sequence[ImageEncoder]) -> ImageEncoder:
-    """One encoder with the features of all.
+    """One encoder with the features of all encoders.
 
     Args:
         encoders: for images of the same size, on the same device.

@@ -38,7 +38,7 @@ class FeatureCache:
     Args:
         folder: where vectors are stored, in one sub-folder per encoder.
         encoder: computes the vectors.
-        dtype: of the numbers on disk: float32, or uint8 for integers from 0 to 255.
+        dtype: type of the numbers on disk: float32, or uint8 for integers from 0 to 255.
         threads: number of threads that prepare files; by default, the number of processors.
     """
 
@@ -70,7 +70,7 @@ class FeatureCache:
         Args:
             paths: the files. A file whose size and modification time have not changed since it was
                 last read is not read again.
-            on_progress: called with the number of files done and the number of all files.
+            on_progress: called with the number of files done and the total number of files.
             should_stop: called before every batch.
             batch: files per batch.
 
@@ -140,7 +140,7 @@ class FeatureCache:
         return [Skipped(f.path, why) for f, why in zip(files, reasons, strict=True) if why]
 
     def _read_all(self, paths: Sequence[Path], ahead: int) -> Generator[_Read, None, None]:
-        """Read files in threads, in order, at most ``ahead`` more than were consumed."""
+        """Read files in threads, in order, at most ``ahead`` files in advance."""
         pool = ThreadPoolExecutor(self._threads)
         waiting: deque[Future[_Read]] = deque()
         try:

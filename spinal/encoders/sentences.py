@@ -22,7 +22,7 @@ class SentenceEncoder:
     """The mean of a transformer's outputs over the tokens of a text, scaled to length 1.
 
     Args:
-        folder: with ``tokenizer.json`` and ``onnx/model.onnx`` (or ``model.onnx``).
+        folder: contains ``tokenizer.json`` and ``onnx/model.onnx`` (or ``model.onnx``).
         tokens: how many tokens of a text are read.
 
     Attributes:
@@ -77,6 +77,6 @@ class SentenceEncoder:
 
 
 def load(name: EncoderName) -> SentenceEncoder:
-    """The encoder of a folder."""
+    """The encoder in a folder."""
     folder = Path(name.plain.removeprefix("sentences:")).expanduser()
     return SentenceEncoder(folder, name.size or TOKENS)

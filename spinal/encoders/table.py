@@ -17,7 +17,7 @@ from spinal.registry import is_own, registered
 DEFAULT = efficientnet.NAME
 
 #: Functions that load an encoder, by its name without size and weights. A key that ends in a colon
-#: stands for all names that begin with it.
+#: stands for all names that start with it.
 ENCODERS: dict[str, Callable[[EncoderName], Encoder]] = {
     **dict.fromkeys(efficientnet.SIZES, efficientnet.load),
     "pixels": pixels.load,
@@ -79,7 +79,7 @@ def load_encoder(
             ``FILE.py:FACTORY``, it may also be the ``state_dict`` of the module. By default,
             ``timm:MODEL`` uses timm's weights.
         device: ``auto`` takes an accelerator if there is one.
-        size: side in pixels to which images are scaled; by default, that of the network's training.
+        size: side in pixels to which images are scaled; by default, as in the network's training.
 
     Raises:
         EncoderError: if there is no such encoder, or a package or file is missing.
@@ -103,12 +103,12 @@ def _load(name: EncoderName) -> Encoder:
 
 
 def _parts(name: EncoderName) -> list[str]:
-    """The networks that stand side by side; a file name may hold a plus sign."""
+    """The networks that are used side by side; a file name may contain a plus sign."""
     return [name.plain] if ":" in name.plain else name.plain.split("+")
 
 
 def _unknown(name: EncoderName) -> list[str]:
-    """The parts that are no encoders."""
+    """The parts that are not names of encoders."""
     return [part for part in _parts(name) if _find(replace(name, plain=part)) is None]
 
 

@@ -16,9 +16,9 @@ from spinal.encoders.words import FORMAT, Words, load
 from spinal.errors import DataError, FileFormatError
 from spinal.files import write_tensors
 
-#: The name of this encoder in a project of texts. `load_encoder` has it not: it has to be fitted.
+#: The name of this encoder in a project of texts. `load_encoder` cannot load it: it must be fitted.
 NAME = "tfidf-svd"
-#: Texts, drawn at random, that it is fitted to.
+#: The encoder is fitted to at most this many texts, drawn at random.
 _MOST = 50_000
 
 
@@ -26,7 +26,7 @@ class TfidfEncoder:
     """Encodes texts by their words; see `Words`.
 
     Args:
-        words: what was fitted.
+        words: the fitted vocabulary and components.
 
     Attributes:
         name: `NAME`.
@@ -49,7 +49,7 @@ class TfidfEncoder:
 
     @classmethod
     def fit(cls, texts: Sequence[str], components: int = 128, seed: int = 0) -> TfidfEncoder:
-        """Fit to texts; of many, to a random choice of them.
+        """Fit to texts; if there are many, to a random sample of them.
 
         Raises:
             DataError: if the texts share no words.
@@ -61,7 +61,7 @@ class TfidfEncoder:
 
     @classmethod
     def load(cls, path: Path) -> TfidfEncoder:
-        """Read what `save` wrote.
+        """Read an encoder that `save` wrote.
 
         Raises:
             FileFormatError: if it is damaged.
@@ -89,7 +89,7 @@ class TfidfEncoder:
 
 
 def read_text(item: str | bytes) -> str:
-    """A text, or the content of a file of it.
+    """A text, from a string or from the bytes of a file.
 
     Raises:
         DataError: if it is not UTF-8.

@@ -29,18 +29,18 @@ def build_from_scratch(name: str, size: int, n_classes: int, seed: int = 0) -> N
 def build_fine_tuned(
     encoder: ImageEncoder, n_classes: int, width: int = 128, seed: int = 0
 ) -> Network:
-    """A network for fine-tuning: that of an encoder, with a new dense layer and head on top.
+    """A network for fine-tuning: the network of an encoder, with a new dense layer and head.
 
-    The weights are a copy, and training from scratch starts from them.
+    The weights are copied, and training from scratch starts from them.
 
     Args:
         encoder: provides the pretrained network.
         n_classes: number of logits.
-        width: of the dense layer, that is, the number of features.
-        seed: of the initial weights of that layer and of the head.
+        width: size of the dense layer, that is, the number of features.
+        seed: for the initial weights of that layer and the head.
 
     Raises:
-        NetworkError: if the encoder has no weights, or is several networks.
+        NetworkError: if the encoder has no weights, or consists of several networks.
     """
     if not isinstance(encoder.trunk, Trunk):
         raise NetworkError(f"{encoder.name}: several networks cannot be fine-tuned; name one")

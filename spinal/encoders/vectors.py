@@ -7,7 +7,7 @@ A folder holds two files:
 
 Rows are written and flushed before they are added to the index. If the process is killed at any
 moment, all rows in the index are complete, and rows beyond them are overwritten later. Any number
-of processes can read and write: SQLite allows one writer at a time, beside any number of readers.
+of processes can read and write: SQLite allows one writer at a time, and any number of readers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Vectors:
     Args:
         folder: created if it does not exist.
         width: D.
-        dtype: of the stored numbers: float32 or uint8.
+        dtype: type of the stored numbers: float32 or uint8.
 
     Attributes:
         file: the vectors, one after the other.
@@ -81,7 +81,7 @@ class Vectors:
                 folder / "index.sqlite", timeout=60, isolation_level=None, check_same_thread=False
             )
             self._index.execute("PRAGMA journal_mode = WAL")
-            # A power cut may undo the last transactions entirely: they are computed again.
+            # A power cut may undo the last transactions; those vectors are computed again.
             self._index.execute("PRAGMA synchronous = NORMAL")
             self._index.executescript(_SCHEMA)
             self._check_width()
@@ -146,7 +146,7 @@ class Vectors:
         """Append vectors and their index entries, in one transaction.
 
         Args:
-            hashes: of N contents. Those already stored, and repeated ones, are skipped.
+            hashes: hashes of N contents. Stored contents, and repeated ones, are skipped.
             vectors: ``[N, D]``.
             refused: hashes of contents that cannot be used, each with the reason.
             files: states of files, each with the hash of its content.
