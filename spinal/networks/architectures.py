@@ -44,7 +44,7 @@ def lenet(
         width: factor on channels and features.
         features: size of the dense layer, in place of ``width * 128``.
         dropout: rate of both dropout layers.
-        seed: of the weights.
+        seed: for the weights.
     """
     sides, channels = _image_shape("lenet", input_shape)
     first, second = _scaled(32, width, 4), _scaled(64, width, 4)
@@ -108,8 +108,8 @@ def vgg(
         features: size of the dense layer, in place of ``width * 512``.
         dropout: rate of the last two dropout layers, which the paper tuned, or the rates of all
             five. Narrow networks need lower rates: at width 1/8, SVHN is not learned at all with
-            those of the paper.
-        seed: of the weights.
+            the rates of the paper.
+        seed: for the weights.
     """
     sides, channels = _image_shape("vgg", input_shape)
     side, inputs, n_features = min(sides), channels, _n_features(512, width, features)
@@ -174,7 +174,7 @@ def resnet_slim(
         n_classes: number of logits.
         width: factor on channels and features.
         dropout: rate in the head.
-        seed: of the weights.
+        seed: for the weights.
     """
     sides, inputs = _image_shape("resnet-slim", input_shape)
     # Multiples of 8: with four channels, channels last, a 1 x 1 convolution of stride 2 corrupts
@@ -223,7 +223,7 @@ def dense(
         features: their number, in place of ``width * 128``.
         dropout: rate in the head.
         input_dropout: rate on the inputs; 0 for no such layer.
-        seed: of the weights.
+        seed: for the weights.
     """
     n_features = _n_features(128, width, features)
     with seeded(seed):
@@ -258,11 +258,11 @@ def build_network(
 
     Args:
         name: ``lenet``, ``vgg``, ``resnet-slim`` or ``dense``.
-        input_shape: of one point: (H, W, C) or (D,), that is, ``points.shape[1:]``.
+        input_shape: shape of one point: (H, W, C) or (D,), that is, ``points.shape[1:]``.
         n_classes: number of logits.
         width: factor on channels and features.
-        seed: of the weights.
-        options: more arguments of that network, such as ``dropout``.
+        seed: for the weights.
+        options: further arguments of that network, such as ``dropout``.
 
     Raises:
         NetworkError: if there is no such network, or it does not fit the points.

@@ -34,10 +34,9 @@ def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
 
 
 def cut_out(batch: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Blank a square at a random place of each image with the image's mean colour.
+    """Fill a square at a random place in each image with the image's mean colour.
 
-    Parts of a square may lie outside of the image. Feature vectors ``[N, D]`` are returned
-    unchanged.
+    A square may lie partly outside the image. Feature vectors ``[N, D]`` are returned unchanged.
 
     Args:
         batch: uint8 ``[N, H, W, C]``.

@@ -23,7 +23,7 @@ class FixedDropout(nn.Module):
     So sample k is one network, and its predictions for two points can be compared.
 
     Args:
-        rate: of the dropout layer that it replaces.
+        rate: rate of the dropout layer that it replaces.
         channels: drop whole channels, as `nn.Dropout2d` does.
         number: position among the dropout layers of the network; each has its own masks.
     """
@@ -92,11 +92,11 @@ class DropoutSplit:
 
     @property
     def is_random(self) -> bool:
-        """Whether anything is ever dropped; if not, all samples are the network itself."""
+        """Whether any units are dropped; if not, all samples are the network itself."""
         return bool(self._layers)
 
     def samples(self, x: Tensor, samples: int, *, seed: int = 0) -> Iterator[Tensor]:
-        """Logits ``[N, C]`` of ``x``, the network's input, under ``samples`` sets of masks.
+        """Logits ``[N, C]`` of the network's input ``x``, for each of ``samples`` sets of masks.
 
         The masks depend only on ``seed`` and the number of the sample, not on the points.
         """
@@ -115,8 +115,8 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
     tail is then a copy of the complete network, which gives the same results, but more slowly.
 
     Raises:
-        NetworkError: if there is no dropout layer in it. Layers with a rate of 0 are allowed:
-            nothing is dropped then, see `DropoutSplit.is_random`.
+        NetworkError: if it has no dropout layer. Layers with a rate of 0 are allowed; they drop
+            nothing, see `DropoutSplit.is_random`.
     """
     try:
         traced = trace(network)
@@ -185,7 +185,7 @@ def _goes_to_dropout_only(tail: nn.Module) -> bool:
 
 
 def _called(traced: fx.GraphModule, node: fx.Node) -> nn.Module | None:
-    """The module that a node calls, if it is one."""
+    """The module that a node calls, if it calls one."""
     return traced.get_submodule(str(node.target)) if node.op == "call_module" else None
 
 

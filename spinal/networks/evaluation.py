@@ -42,12 +42,12 @@ def compute_features(
     """The feature vectors of points, float32 ``[N, F]``, on the CPU.
 
     Args:
-        network: used in evaluation mode; left as it was.
+        network: used in evaluation mode; its mode is restored afterwards.
         points: images, uint8 ``[M, H, W, C]``, or features ``[M, D]``, read in batches.
-        indices: which points, in which order; all, if None.
+        indices: which points, in which order; None for all.
         batch_size: points per batch.
         device: the network is moved to this device first; if None, it stays where it is.
-        on_batch: called with the number of points done and the number of all points.
+        on_batch: called with the number of points done and the total number of points.
     """
     points = as_points(points)
     chosen = np.arange(len(points)) if indices is None else np.asarray(indices, np.int64)
@@ -68,7 +68,7 @@ def predict_logits(network: Network, features: Tensor, *, batch_size: int = 4096
     parts = []
     with evaluating(network):
         for z in features.split(batch_size):
-            # A copy: the head of a user's network may begin with an in-place ReLU.
+            # A copy: the head of a user's network may start with an in-place ReLU.
             logits = network.head(z.to(network.device, copy=True))
             parts.append(logits.float().cpu())
     return torch.cat(parts)

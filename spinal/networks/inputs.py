@@ -24,10 +24,12 @@ class Preprocess(nn.Module):
     a point gives the same input in every round.
 
     Args:
-        input_shape: of one point, (H, W, C) or (D,), checked for every batch; None allows any.
+        input_shape: shape of one point, (H, W, C) or (D,), checked for every batch; None allows
+            any.
 
     Attributes:
-        fills_missing: whether a missing feature (NaN) becomes the mean; otherwise it is refused.
+        fills_missing: whether a missing feature (NaN) is replaced by the mean; otherwise it is an
+            error.
     """
 
     mean: Tensor
@@ -74,7 +76,7 @@ class Preprocess(nn.Module):
         """uint8 ``[N, H, W, C]`` to ``[N, C, H, W]``, or features ``[N, D]`` to ``[N, D]``."""
         x = torch.as_tensor(batch)
         if x.ndim == 2:
-            x = x.to(self.mean.dtype)  # before it is moved: not every device has float64
+            x = x.to(self.mean.dtype)  # before moving: not every device supports float64
         x = x.to(self.mean.device)
         if self.input_shape is not None and tuple(x.shape[1:]) != self.input_shape:
             raise DataError(
@@ -96,7 +98,7 @@ class Preprocess(nn.Module):
         return x.permute(0, 3, 1, 2) if x.ndim == 4 else self._without_missing(x)
 
     def _without_missing(self, x: Tensor) -> Tensor:
-        """Standardised features ``[N, D]``, with 0, the mean, for missing ones."""
+        """Standardised features ``[N, D]``; missing features are set to 0, which is the mean."""
         missing = x.isnan()
         if not missing.any():
             return x

@@ -37,7 +37,7 @@ class LastLayer:
 
     @property
     def is_only(self) -> bool:
-        """Whether no layer is below it."""
+        """Whether there are no layers before it."""
         return all(isinstance(module, nn.Flatten | nn.Dropout) for module in self.below)
 
 
@@ -100,12 +100,12 @@ class Network(nn.Module):
         """Reset the weights; `preprocess` stays as it is.
 
         Convolutions and dense layers are initialised as in Keras, which the paper used: Glorot
-        uniform weights and zero biases, which is better from few labels than torch's default. Other
+        uniform weights and zero biases. With few labels this is better than torch's default. Other
         layers use their ``reset_parameters``. A ``pretrained`` network returns to the weights that
         it was constructed with.
 
         Args:
-            seed: of the random weights.
+            seed: for the random weights.
         """
         if self._brought is not None:
             for source, state in zip(self._sources, self._brought, strict=True):

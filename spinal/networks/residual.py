@@ -15,7 +15,7 @@ class ResidualBlock(nn.Module):
     Args:
         inputs: number of channels of ``x``.
         outputs: number of channels of the result.
-        stride: of the first convolution and of the shortcut.
+        stride: stride of the first convolution and the shortcut.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:

@@ -19,7 +19,7 @@ from spinal.networks.dropout import set_dropout
 from spinal.networks.evaluation import evaluating
 from spinal.networks.network import Network, NetworkError, derived_seed, seeded
 
-#: What the loss of a batch of pseudo-labels counts; that of a batch of labels counts 1.
+#: The weight of the loss of a batch of pseudo-labels; a batch of labels has weight 1.
 _PSEUDO_WEIGHT = 0.5
 
 
@@ -31,9 +31,9 @@ class TrainSettings:
         optimiser: ``adamw`` or ``sgd``.
         learning_rate: the maximum, if there is a schedule.
         schedule: ``one-cycle`` (up, then down to almost 0) or ``constant``.
-        momentum: of ``sgd``, Nesterov's.
-        weight_decay: of weights; not applied to biases and batch norms.
-        batch_size: points per step; all points, if there are fewer.
+        momentum: Nesterov momentum of ``sgd``.
+        weight_decay: not applied to biases and batch norms.
+        batch_size: points per step; all points if there are fewer.
         epochs: passes over the labelled points.
         min_steps: minimum number of steps.
         max_steps: maximum number of steps.
@@ -42,10 +42,10 @@ class TrainSettings:
         label_smoothing: share of the target that is spread over all classes.
         augment: ``none``, ``shift`` (by up to an eighth of the sides, the edge repeated) or
             ``shift-flip`` (also mirrored left to right, with probability 1/2). Images only.
-        cutout: side of a square that is blanked at a random place of each image, as a share of the
+        cutout: side of a square that is blanked at a random place in each image, as a share of the
             shorter side; 0 for none. Images only.
-        patience: stop after so many checks without a lower validation loss; never, if None. With a
-            validation set, the weights with the lowest loss on it are used in any case.
+        patience: stop after this many checks without a lower validation loss; None never stops.
+            With a validation set, the weights with the lowest loss on it are always used.
         check_every: steps between two checks of the validation loss.
     """
 
@@ -107,7 +107,7 @@ PAPER_LENET = TrainSettings(
     batch_size=120, epochs=100, min_steps=1, max_steps=10**9, label_smoothing=0.0,
 )  # fmt: skip
 
-#: What the paper states for its VGG on CIFAR-10; 0.0005 is its learning rate on the others.
+#: What the paper states for its VGG on CIFAR-10; on the other datasets its learning rate is 0.0005.
 PAPER_VGG = TrainSettings(
     optimiser="sgd", learning_rate=0.001, schedule="constant", weight_decay=0.0,
     batch_size=100, epochs=250, min_steps=1, max_steps=10**9, label_smoothing=0.0,
@@ -119,7 +119,7 @@ class PseudoLabels:
     """Guessed classes of points without labels.
 
     Attributes:
-        points: as in `train`, ``[M, ...]``.
+        points: ``[M, ...]``, as in `train`.
         targets: class probabilities to learn, ``[M, C]``.
         weights: how often a point is drawn, relative to the others, ``[M]``.
     """
@@ -169,10 +169,10 @@ def train(
             network has not been fitted (`Preprocess.fit`), it is fitted to these points.
         labels: classes ``[N]``; not every class has to occur.
         settings: how to train.
-        pseudo: guesses to learn from, too. To each batch of labelled points comes one as large of
-            these, drawn by their weights, whose loss counts half.
+        pseudo: pseudo-labels to learn from as well. Each batch of labelled points is joined by an
+            equally large batch of these, drawn by their weights, whose loss counts half.
         validation: points and labels for choosing the best weights; see ``patience``.
-        seed: of the initial weights, the order of points, dropout and augmentation.
+        seed: for the initial weights, the order of points, dropout and augmentation.
         start: ``scratch``, from new weights (see `Network.restart`), or ``continue``.
         device: the network is moved to this device first; if None, it stays where it is.
         on_step: called with the step, the number of steps and the loss.
@@ -262,7 +262,7 @@ def _on_device(network: Network, points: NDArray | Tensor) -> Tensor:
     """Points as a tensor on the network's device, images still uint8."""
     images = torch.as_tensor(points)
     if images.is_floating_point():
-        images = images.float()  # before it is moved: not every device has float64
+        images = images.float()  # before moving: not every device supports float64
     return images.to(network.device)
 
 
@@ -291,8 +291,8 @@ def _checked(
 def _batches(n: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Endless batches of rows, ``[size]`` each (or ``[n]``, if that is less).
 
-    The rows are shuffled again and again, and a batch may span two shuffles. So all batches have
-    the same size, and none has a noisier gradient or only a single point.
+    The rows are shuffled repeatedly, and a batch may span two shuffles. So all batches have the
+    same size, and none has a noisier gradient or only a single point.
     """
     size = min(size, n)
     rows = torch.empty(0, dtype=torch.long)

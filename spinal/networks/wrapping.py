@@ -55,9 +55,9 @@ def wrap(
         module: maps ``[N, channels, height, width]`` or ``[N, D]`` to logits ``[N, C]``.
         layer: a name from ``module.named_modules()``; its output is the feature vector. If None,
             features are the input of the last `nn.Linear` that is called, before any dropout.
-        input_shape: of one stored point, (H, W, C) or (D,).
-        mean: of each channel (in units of 0..1) or feature, for standardisation as in the module's
-            own training. If neither ``mean`` nor ``std`` is given, both are those of the pool.
+        input_shape: shape of one stored point, (H, W, C) or (D,).
+        mean: mean of each channel (in units of 0..1) or feature, for standardisation as in the
+            module's own training. Without ``mean`` and ``std``, both are computed from the pool.
         std: standard deviation of each channel or feature.
         pretrained: whether training from scratch starts from the current weights; if not, it starts
             from random ones.
@@ -128,7 +128,7 @@ def _is_call_of(node: fx.Node, name: str, parts: dict[str, nn.Module]) -> bool:
 
 
 def _check(network: Network, module: nn.Module, layer: str) -> None:
-    """Compare the logits with those of the module itself, for two random points."""
+    """Compare the logits with the module's own, for two random points."""
     shape = network.preprocess.input_shape or ()
     sizes = shape if len(shape) == 1 else (shape[2], shape[0], shape[1])
     x = torch.rand(2, *sizes, generator=torch.Generator().manual_seed(0)).to(network.device)
