@@ -1,4 +1,4 @@
-"""Deep ensembles: networks trained alike from different seeds (Lakshminarayanan et al., 2017)."""
+"""Deep ensembles: networks trained from different seeds (Lakshminarayanan et al., 2017)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Ensemble(Posterior):
     """K = M networks of the same kind, trained on the same labels.
 
     The learner's network is the first member. `fit` trains the others, each from its own seed for
-    first weights, order of points, dropout and augmentation. Members of a ``pretrained`` network
-    start from the same weights, and so differ less.
+    initial weights, order of points, dropout and augmentation. Members of a ``pretrained`` network
+    start from the same weights, so they differ less.
 
     Attributes:
         members: M.
-        training: how they are trained; as the learner's network, if None.
-        snapshots: share of the steps for which each further member is trained on from the weights
-            of the one before it, such as 0.25: members that cost less and differ less. None: each
-            is trained by itself.
+        training: how they are trained; None for the learner's settings.
+        snapshots: if given, each further member continues from the weights of the previous one, for
+            this share of the training steps, such as 0.25. Such members cost less and differ less.
+            If None, each member is trained separately.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples"})
@@ -84,7 +84,7 @@ class Ensemble(Posterior):
         return mean_log_probs(self.sample(view))
 
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
-        """The first K members, as ``log_probs_N_K_C``; all of them, if K is None."""
+        """The first K members, as ``log_probs_N_K_C``; all members if K is None."""
         k = self._checked(k)
         logits = [predict_logits(view.network, view.features)]
         for member in islice(self._others(view.network), k - 1):
@@ -108,14 +108,14 @@ class Ensemble(Posterior):
             self._states[int(number)][name] = tensor
 
     def _checked(self, k: int | None) -> int:
-        """The number of members to ask: k, or all."""
+        """The number of members to use: k, or all."""
         k = self.members if k is None else k
         if not 1 <= k <= self.members:
             raise SpinalError(f"an ensemble of {self.members} members has no {k} samples")
         return k
 
     def _others(self, network: Network) -> Iterator[Network]:
-        """The members but the first, one after the other in the same copy of the network."""
+        """All members except the first, one after the other in the same copy of the network."""
         if not self._states:
             raise RuntimeError("the ensemble has not been fitted yet")
         member = copy.deepcopy(network)
@@ -133,5 +133,5 @@ def _shortened(training: TrainSettings, labels: int, share: float) -> TrainSetti
 def _part(
     on_step: Callable[[int, int, float], None], number: int, parts: int
 ) -> Callable[[int, int, float], None]:
-    """Report the steps of one of several parts as steps of the whole."""
+    """Report the steps of one member as steps of the complete fit."""
     return lambda i, n, loss: on_step(number * n + i, parts * n, loss)

@@ -20,25 +20,24 @@ from spinal.posteriors.posterior import FitContext, Posterior, View
 from spinal.posteriors.vectors import all_vectors, vector_batches
 
 _FILE, _FORMAT = "estimator.safetensors", "spinal.estimator/1"
-#: The smallest probability, so that logarithms are finite: a tree may say 0.
+#: The smallest probability, so that logarithms are finite: a tree may return 0.
 _LEAST = 1e-6
 
 
 def is_estimator(part: Any) -> bool:
-    """Whether this is a classifier with scikit-learn's interface, or the class of one."""
+    """Whether this is a classifier with scikit-learn's interface, or such a class."""
     return hasattr(part, "fit") and hasattr(part, "predict_proba")
 
 
 @dataclass
 class Estimator(Posterior):
-    """``p(y | x)`` by a classifier with scikit-learn's interface, such as one of skorch.
+    """``p(y | x)`` from a classifier with scikit-learn's interface, for example from skorch.
 
-    It works on the features of the network, or, where the network is one dense layer, on that
-    layer's input. Each fit is that of a clone. A ``random_state`` of None is replaced by the seed
-    of the round.
+    It works on the features of the network, or, if the network is one dense layer, on that layer's
+    input. Each fit uses a clone. A ``random_state`` of None is replaced by the seed of the round.
 
-    On disk are the vectors and labels of the last fit, and `load` fits a clone to them again: no
-    pickle is ever read. The classifier itself has to be given again.
+    `save` writes the vectors and labels of the last fit, and `load` fits a clone to them again: no
+    pickle is ever read. The classifier itself is not saved and has to be given again.
 
     Attributes:
         model: the classifier, with `fit` and `predict_proba`. It is not changed.
@@ -72,7 +71,7 @@ class Estimator(Posterior):
         self._refit()
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
-        """The logarithms of `predict_proba`, ``log_probs_N_C``, none below that of 1e-6."""
+        """The logarithms of `predict_proba`, at least log 1e-6, as ``log_probs_N_C``."""
         if self._fitted is None:
             raise RuntimeError("the classifier has not been fitted yet")
         n_classes = int(self._data["n_classes"])
@@ -92,7 +91,7 @@ class Estimator(Posterior):
         model = clone(self.model)
         if model.get_params().get("random_state", 0) is None:
             model.set_params(random_state=int(self._data["seed"]) % 2**31)
-        if len(np.unique(y)) == 1:  # most classifiers refuse a single class
+        if len(np.unique(y)) == 1:  # most classifiers need at least two classes
             model = DummyClassifier()
         self._fitted = model.fit(x, y)
 
@@ -102,7 +101,7 @@ def log_probs(probs: NDArray, columns: NDArray[np.int64], n_classes: int) -> Ten
 
     Args:
         probs: ``[N, K]``, for the classes that a classifier has seen.
-        columns: their numbers, ``[K]``.
+        columns: the numbers of these classes, ``[K]``.
         n_classes: C.
     """
     probs_N_C = np.zeros((len(probs), n_classes))

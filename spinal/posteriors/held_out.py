@@ -18,21 +18,21 @@ from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
 from spinal.posteriors.posterior import FitContext, HeldOutNetwork, View
 
-#: Held-out points to judge by, if that takes no more than so many networks.
+#: The desired number of held-out points, and the maximum number of networks to get them.
 _HELD_OUT, _MOST_NETWORKS = 40, 3
 _FORMAT = "spinal.held-out/1"
-#: With fewer labels than this, settings are chosen at every fit: it costs little, and tells most.
+#: With fewer labels than this, settings are chosen at every fit: it costs little and helps most.
 _KEEP_FROM = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What is needed to train a held-out network on, with more labels.
+    """Everything needed to continue training a held-out network with more labels.
 
     Attributes:
         seen: indices of the points that it was trained on, ``[S]``.
         unseen: indices of the points that it must never be trained on, ``[U]``.
-        weights: of the network, by name.
+        weights: weights of the network, by name.
     """
 
     seen: Tensor
@@ -40,18 +40,18 @@ class Held:
     weights: dict[str, Tensor]
 
     def fits(self, state: dict[str, Tensor]) -> bool:
-        """Whether the weights are those of a network with this state: classes may be added."""
+        """Whether the weights fit a network with this state; added classes change their shapes."""
         return {k: v.shape for k, v in state.items()} == {
             k: v.shape for k, v in self.weights.items()
         }
 
     def hold_out(self, indices: Tensor, labels: Tensor, seed: int) -> Tensor:
-        """Which labelled points to hold out, ``[N]`` booleans: ``unseen``, and a fifth of new ones.
+        """Which labelled points to hold out, ``[N]`` booleans: ``unseen``, and 1/5 of new points.
 
         Args:
-            indices: of the labelled points, ``[N]``.
+            indices: indices of the labelled points, ``[N]``.
             labels: their classes, ``[N]``.
-            seed: of the fifth.
+            seed: for the choice of new points.
         """
         held = torch.isin(indices, self.unseen)
         new = ~held & ~torch.isin(indices, self.seen)
@@ -75,7 +75,8 @@ def fit_mixture(
 ) -> tuple[Blend, Sequence[Held]]:
     """A mixture on the features of a network, with settings chosen by held-out networks.
 
-    From 1,000 labels on they are chosen again only when labels have grown by the factor ``growth``.
+    From 1,000 labels on, settings are chosen again only when the number of labels has grown by the
+    factor ``growth``.
 
     Args:
         labelled: the labelled points.
@@ -83,10 +84,11 @@ def fit_mixture(
         context: how to train.
         last: the mixture of the last fit.
         held: what the last fit returned.
-        growth: the factor; 1: at every fit.
+        growth: the factor; 1 chooses at every fit.
 
     Returns:
-        The mixture, and what is needed to train the held-out networks on in a later fit.
+        The mixture, and everything needed to continue training the held-out networks in a later
+        fit.
     """
     z, n_classes = labelled.features.cpu(), context.n_classes
     if last is not None and last.chosen_at is not None and len(labels) >= _KEEP_FROM:
@@ -100,9 +102,9 @@ def fit_mixture(
 
 
 def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
-    """A fifth of the labelled points each time: its number, and which points, ``[N]`` booleans.
+    """Fifths of the labelled points: the number of each, and its points, ``[N]`` booleans.
 
-    One fifth, or up to three if there are few labels.
+    There is one fifth, or up to three if there are few labels.
     """
     folds = stratified_folds(labels, FOLDS, seed)
     n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
@@ -115,14 +117,14 @@ def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
 def held_out_networks(
     labelled: View, labels: Tensor, context: FitContext, earlier: Sequence[Held] = ()
 ) -> Iterator[HeldOutNetwork]:
-    """Networks like that of the view, each trained without one fifth of the labels.
+    """Networks like the network of the view, each trained without one fifth of the labels.
 
     Args:
         labelled: the labelled points.
         labels: their classes, ``[N]``.
         context: how to train.
-        earlier: held-out networks of an earlier fit. If the network of the view was trained on from
-            its last weights, so are these, and what they have not seen stays unseen.
+        earlier: held-out networks of an earlier fit. If the network of the view continued from its
+            last weights, so do these, and points that they have not seen stay unseen.
     """
     points, indices = labelled.points[labelled.indices], torch.as_tensor(labelled.indices)
     state = labelled.network.state_dict()
@@ -154,7 +156,7 @@ def held_out_networks(
 def parts_of(
     labelled: View, others: Sequence[HeldOutNetwork], n_classes: int
 ) -> tuple[list[Part], Tensor]:
-    """Features of the labelled points by each held-out network, and what these say.
+    """Features of the labelled points from each held-out network, and its predictions.
 
     Returns:
         Features ``[N, F]`` and which points are held out, for each network; and log-probabilities
@@ -170,7 +172,7 @@ def parts_of(
 
 
 def to_go_on(labelled: View, others: Sequence[HeldOutNetwork]) -> list[Held]:
-    """What `held_out_networks` needs to train these networks on."""
+    """What `held_out_networks` needs to continue training these networks."""
     indices = torch.as_tensor(labelled.indices)
     return [
         Held(
@@ -192,7 +194,7 @@ def save_held(path: Path, held: Sequence[Held]) -> None:
 
 
 def load_held(path: Path) -> list[Held]:
-    """Read what `save_held` wrote."""
+    """Read held-out networks that `save_held` wrote."""
     header, tensors = read_tensors(path, _FORMAT)
     held = []
     for number in range(int(header["networks"])):

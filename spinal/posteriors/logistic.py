@@ -28,10 +28,10 @@ _FILE, _FORMAT = "logistic.safetensors", "spinal.logistic/1"
 
 @dataclass
 class Logistic(Posterior):
-    """Multinomial logistic regression; penalty and units by cross-validation.
+    """Multinomial logistic regression; penalty and units are chosen by cross-validation.
 
-    It works on the features of the network, or, where the network is one dense layer, on that
-    layer's input.
+    It works on the features of the network, or, if the network is one dense layer, on that layer's
+    input.
     """
 
     model: classifiers.Logistic | None = field(default=None, init=False, repr=False)

@@ -1,4 +1,4 @@
-"""MC Dropout: the network with its dropout left on, many times (Gal and Ghahramani, 2016)."""
+"""MC Dropout: the network with dropout left on, evaluated many times (Gal and Ghahramani, 2016)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BATCH = 256
 
 @dataclass
 class MCDropout(Posterior):
-    """K networks, each with other units dropped, the same for every point.
+    """K networks, each with different units dropped, the same units for every point.
 
-    What comes before the first dropout layer is computed once for each point, the rest K times. At
+    The layers before the first dropout layer are computed once for each point, the rest K times. At
     a dropout rate of 0, all K are the network itself: see `Deterministic`.
 
     Attributes:

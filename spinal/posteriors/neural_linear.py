@@ -1,6 +1,6 @@
 r"""The model of Bayesian Batch: a mean-field Gaussian last layer on the network's features.
 
-Pinsler et al., 2019. A dense layer of 32 units and a ReLU make :math:`h(z)` of the features; each
+Pinsler et al., 2019. A dense layer of 32 units and a ReLU map the features to :math:`h(z)`. Each
 weight of the last layer has a normal distribution instead of a value:
 
 .. math::
@@ -31,12 +31,12 @@ from spinal.posteriors.posterior import FitContext, Posterior, View
 from spinal.probabilities import mean_log_probs
 
 _FILE, _FORMAT = "neural-linear.safetensors", "spinal.neural-linear/1"
-#: Points at a time: for each there are K x C logits.
+#: Points per chunk: each point has K x C logits.
 _CHUNK = 2048
 
 
 class MeanFieldHead(nn.Module):
-    """Features to logits by a dense layer, a ReLU, and a last layer that is uncertain.
+    """A dense layer, a ReLU, and a last layer with uncertain weights: from features to logits.
 
     Args:
         features: F.
@@ -51,7 +51,7 @@ class MeanFieldHead(nn.Module):
         super().__init__()
         self.register_buffer("scale", torch.tensor(scale))
         self.dense = nn.Linear(features, hidden)
-        # The last row is that of the biases.
+        # The last row holds the biases.
         self.mean = nn.Parameter(0.05 * torch.randn(hidden + 1, classes))
         self.rho = nn.Parameter(-4 + 0.05 * torch.randn(hidden + 1, classes))
 
@@ -83,19 +83,20 @@ class MeanFieldHead(nn.Module):
 
 @dataclass
 class NeuralLinear(Posterior):
-    """K last layers drawn from a mean-field posterior, each the same for every point.
+    """K last layers drawn from a mean-field posterior, the same for every point.
 
-    The two layers are fitted to the features as they are. So the network is the same as in every
-    other method; the authors train all of it by this bound. The settings are the authors'. On MNIST
-    and Fashion-MNIST, 20 to 200 labels, accuracy is within 2 % of the network's own head.
+    Only the two layers are fitted, on fixed features, so the network is the same as in every other
+    method; the authors train the complete network with this bound. The settings are the authors'.
+    On MNIST and Fashion-MNIST, with 20 to 200 labels, accuracy is within 2 % of the network's own
+    head.
 
     Attributes:
         draws: K, the number of last layers drawn.
         hidden: units of the dense layer before the last.
-        learning_rate: at the start; it falls to a hundredth along half a cosine.
+        learning_rate: initial value; it decays to a hundredth along half a cosine.
         epochs: passes over the labelled points.
-        batch_size: points in a step; all of them, if there are fewer.
-        weight_decay: of the dense layer.
+        batch_size: points per step; all points if there are fewer.
+        weight_decay: weight decay of the dense layer.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples"})

@@ -16,9 +16,9 @@ from spinal.data import Points
 from spinal.errors import SpinalError
 from spinal.networks import Network, TrainSettings
 
-#: What a posterior learns from.
+#: The points that a posterior learns from.
 LearnFrom = Literal["pool", "labels"]
-#: Points and labels that the best weights of a network are chosen by.
+#: Points and labels for choosing the best weights of a network.
 Validation = tuple[NDArray, NDArray]
 
 
@@ -30,7 +30,7 @@ class View:
         network: the network that computed the features.
         points: all points; read in batches.
         indices: which of them, ``[N]``.
-        features: their feature vectors, ``[N, F]``: computed once, shared by all that need them.
+        features: their feature vectors, ``[N, F]``, computed once and shared.
     """
 
     network: Network
@@ -66,11 +66,11 @@ class FitContext:
         retrain: whether the network started from scratch, or from its last weights.
         validation: points and labels for early stopping.
         draw_unlabelled: ``draw_unlabelled(n)`` gives at most ``n`` unlabelled points of the pool,
-            drawn at random. None where there is no pool.
+            drawn at random. None if there is no pool.
         draw_pool: ``draw_pool(n)`` gives n points of the pool, the same in every round, and then
-            the labelled points that are not among them; all points, if there are no more than n.
-            None: to learn from the labels alone.
-        cache: folder for what is computed from points without their labels; None: nothing is kept.
+            the labelled points that are not among them; all points if there are no more than n.
+            None to learn from labelled points only.
+        cache: folder for results that do not depend on the labels; None to store nothing.
         held_out: networks that the learner has trained without some of the labels, if it has any.
         on_step: called with the step, the number of steps and the loss.
     """
@@ -91,15 +91,16 @@ class Posterior(ABC):
     """An estimate of class probabilities that plugs into any acquisition function.
 
     A posterior is a dataclass. Its init fields are its settings, which a learner saves. It is
-    fitted after the network, on the labelled points, and then asked about any other points.
+    fitted after the network, on the labelled points, and then predicts any other points.
 
     It returns its best estimate, without changes for a particular purpose. The acquisition function
     decides how to rank points by it.
 
     Attributes:
-        provides: what it has in addition to `predict`: ``samples``, ``log_density``, ``moments``.
-        shares: after `fit`, the weight of each classifier in predictions, by a name of
-            `spinal.methods.CLASSIFIERS`; None for a posterior that mixes none.
+        provides: what it offers in addition to `predict`: ``samples``, ``log_density``,
+            ``moments``.
+        shares: after `fit`, the weight of each classifier in predictions, by its name in
+            `spinal.methods.CLASSIFIERS`; None for a posterior that is not a mixture.
         learned_from: after `fit`, whether it learned from the ``labels`` only, or also from the
             ``pool``.
     """
@@ -112,13 +113,13 @@ class Posterior(ABC):
         """Whether it can also learn from unlabelled points.
 
         Args:
-            network: that the points are seen by.
+            network: the network that computes the features.
         """
         return False
 
     @property
     def takes_missing(self) -> bool:
-        """Whether it takes points with missing features (NaN) as they are, without filling in."""
+        """Whether it accepts points with missing features (NaN)."""
         return False
 
     @abstractmethod
@@ -137,13 +138,13 @@ class Posterior(ABC):
 
         Args:
             view: the points.
-            seed: of the samples, for a posterior that averages over samples.
+            seed: for the samples, if the posterior averages over samples.
         """
 
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
         """Class probabilities under K models drawn from the posterior, ``log_probs_N_K_C``.
 
-        Sample k is the same model for every point, so that samples can be compared across points.
+        Sample k is the same model for every point, so samples can be compared across points.
 
         Args:
             view: the points.
@@ -164,7 +165,7 @@ class Posterior(ABC):
     def features(self, view: View) -> Tensor:
         """The features that it works on, ``[N, F]``, for acquisition functions that compare them.
 
-        By default, those of the network.
+        By default, these are the features of the network.
         """
         return view.features
 
@@ -176,14 +177,14 @@ class Posterior(ABC):
         """Means and variances of class probabilities, ``[N, 2, C]``, without sampling."""
         raise SpinalError(f"{type(self).__name__} has no moments in closed form")
 
-    def save(self, folder: Path) -> None:  # noqa: B027  some learn nothing of their own
+    def save(self, folder: Path) -> None:  # noqa: B027  some have nothing to save
         """Write what `fit` learned to files in ``folder``."""
 
     def load(self, folder: Path) -> None:  # noqa: B027
-        """Read what `save` wrote."""
+        """Read the files that `save` wrote."""
 
     def load_for_fit(self, folder: Path) -> None:  # noqa: B027
-        """Read what the next `fit` depends on, if `save` wrote any; by default it depends on none.
+        """Read only the files that the next `fit` depends on; by default there are none.
 
-        A fit may keep settings that an earlier one chose.
+        A fit may keep settings that an earlier fit chose.
         """

@@ -46,7 +46,7 @@ _HELD_FILE = "spn-held-out.safetensors"
 
 @dataclass(frozen=True)
 class _Values:
-    """What `Circuit.class_values` gave for some features."""
+    """The result of `Circuit.class_values` for some features."""
 
     features: Tensor
     by_class: Tensor
@@ -55,12 +55,12 @@ class _Values:
 
 @dataclass
 class SPN(Posterior):
-    r"""``p(y | x)`` by a sum-product network.
+    r"""``p(y | x)`` from a sum-product network.
 
-    By default the circuit is fitted in closed form, with settings chosen on held-out points, and
+    By default, the circuit is fitted in closed form, with settings chosen on held-out points, and
     mixed with other classifiers on the same features as far as these are better: see
     `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
-    network. Where the network is one dense layer, it works on that layer's input, which does not
+    network. If the network is one dense layer, it works on that layer's input, which does not
     depend on the labels. Otherwise further networks (one from 200 labels on, at most three) are
     trained on four fifths of the labels, to get features of unseen points. With ``growth``, this is
     done less often from 1,000 labels on; in between, the circuit is fitted to all labels with the
@@ -68,25 +68,26 @@ class SPN(Posterior):
 
     With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
 
-    Density, samples and moments are always the circuit's.
+    Density, samples and moments always come from the circuit.
 
     Attributes:
-        recipe: how a circuit is built and trained, as in the paper; None: in closed form.
-        grid: on which the features lie (the paper: 16 x 8, 16 x 32), for a trained circuit; the
-            smallest that fits, if None.
+        recipe: how a circuit is built and trained, as in the paper; None for closed form.
+        grid: the grid of the features (in the paper, 16 x 8 or 16 x 32), for a trained circuit;
+            None for the smallest that fits.
         masks: K, how many sets of dropped features `sample` draws.
-        dropout: the rate of those drops; the recipe's ``leaf_dropout``, or 0.3, if None.
-        prior: class frequencies to predict under: of the ``labels`` (shrunk towards equal ones),
-            of the ``pool`` (by its predictions), ``uniform``, or a number for each class. For
-            a circuit in closed form.
+        dropout: the drop rate; if None, the recipe's ``leaf_dropout``, or 0.3.
+        prior: class frequencies for predictions: those of the ``labels`` (shrunk towards equal
+            frequencies), of the ``pool`` (estimated from predictions), ``uniform``, or a number for
+            each class. For a circuit in closed form.
         class_weight: how many times a point of each class counts, as in scikit-learn: a number for
-            each class, or ``balanced`` for the inverse of its frequency. Predictions are made under
-            the frequencies of ``prior`` times these weights, normalised: the odds of classes i and
-            j are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
+            each class, or ``balanced`` for the inverse of its frequency. Predictions assume the
+            frequencies of ``prior`` times these weights, normalised: the odds of classes i and j
+            are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
             For a circuit in closed form.
-        growth: from 1,000 labels on, settings are chosen again when there are so many times the
-            labels; 1: at every fit. On the features of a network; on vectors they are always chosen
-            at every fit. To fit the same object to other points, use 1, or a new object.
+        growth: from 1,000 labels on, settings are chosen again when the number of labels has grown
+            by this factor; 1 for every fit. This applies to the features of a network; on vectors,
+            settings are chosen at every fit. To fit the same object to other points, use 1, or a
+            new object.
         shares: after `fit`, the weight of each classifier in predictions.
         learned_from: after `fit`, whether the circuit learned from the ``labels`` only, or also
             from the ``pool``.
@@ -153,7 +154,7 @@ class SPN(Posterior):
         self.circuit = self.blend.gaussian.circuit
 
     def _pool_points(self, labelled: View, context: FitContext) -> PoolPoints | None:
-        """Unlabelled points to learn from; None for none."""
+        """Unlabelled points to learn from; None if there are none."""
         if context.draw_pool is None:
             return None
         drawn = context.draw_pool(POOL)
@@ -188,7 +189,7 @@ class SPN(Posterior):
         return frequencies
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
-        """Log-probabilities ``log_probs_N_C`` by all classifiers that have a share."""
+        """Log-probabilities ``log_probs_N_C`` from all classifiers in the mixture."""
         if self.blend is None:
             return self.predict_part(view, "spn")
         return _predict(self.blend, view).to(view.features.dtype)
@@ -204,7 +205,7 @@ class SPN(Posterior):
 
     @torch.no_grad()
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
-        """Posteriors of the circuit given what is left when variables are dropped at random."""
+        """Posteriors of the circuit given the variables that remain after a random drop."""
         rate = self.dropout
         if rate is None and self.recipe is None:
             rate = 0.3
@@ -220,7 +221,7 @@ class SPN(Posterior):
         return (values.by_class.logsumexp(1) + values.common).to(view.features.dtype)
 
     def moments(self, view: View) -> Tensor:
-        """Over variables dropped as ``masks`` drop them, roughly: see `spinal.circuits.dropout`."""
+        """Moments over random masks, approximately: see `spinal.circuits.dropout`."""
         rate = 0.3 if self.dropout is None and self.recipe is None else self.dropout
         moments = self._fitted().dropout_posterior(self._variables(view), rate)
         return torch.stack(moments, dim=1).to(view.features.dtype)
@@ -246,19 +247,20 @@ class SPN(Posterior):
             self.load(folder)
 
     def to_plain_arrays(self, network: Network) -> dict[str, Tensor]:
-        """What `predict` and `log_density` are computed from, for an export to elsewhere.
+        """The arrays from which `predict` and `log_density` are computed, for export.
 
         Args:
-            network: whose features it was fitted to.
+            network: the network that it was fitted to.
 
         Returns:
-            The arrays of `spinal.classifiers.plain`. Where they are about the features of the
-            network, the part ``dense`` is the affine map to these, before the ReLU. The map is of
-            points, if the network has no other layer, and else of what is below its last one.
+            The arrays of `spinal.classifiers.plain`. If they apply to the features of the network,
+            the part ``dense`` is the affine map to these features, before the ReLU. Its input is
+            the point, if the network has no other layer, and otherwise the output of the layers
+            before the last.
 
         Raises:
-            NetworkError: if the features do not end in a dense layer and a ReLU, or the head, if it
-                takes part, is not one dense layer.
+            NetworkError: if the features do not end in a dense layer and a ReLU, or if the head is
+                part of the mixture and is not one dense layer.
         """
         circuit = self._fitted()
         if self.blend is None:
@@ -272,14 +274,14 @@ class SPN(Posterior):
         return arrays | {f"dense/{name}": array.cpu() for name, array in dense.items()}
 
     def _variables(self, view: View) -> Tensor:
-        """What the circuit is about, ``[N, R]``."""
+        """The variables of the circuit, ``[N, R]``."""
         if self.blend is None:
             return view.features
         gaussian = self.blend.gaussian
         return torch.cat([gaussian.variables(x) for _, x in vector_batches(view)])
 
     def _values(self, view: View) -> _Values:
-        """Posterior and density come from one pass of the circuit, which is kept for both."""
+        """The values of the circuit; cached, because posterior and density both need them."""
         if self._last is None or self._last.features is not view.features:
             with torch.no_grad():
                 values = self._fitted().class_values(self._variables(view))

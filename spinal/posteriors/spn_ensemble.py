@@ -1,4 +1,4 @@
-r"""A sum-product network on each member of an ensemble, and all of them as one.
+r"""A sum-product network on each member of an ensemble, combined into one.
 
 Member m has features :math:`z_m` and a circuit :math:`p_m(z_m, y)`. The mixture
 
@@ -6,7 +6,7 @@ Member m has features :math:`z_m` and a circuit :math:`p_m(z_m, y)`. The mixture
     p(z_1, \dots, z_M, y) = \frac1M \sum_m p_m(z_m, y) \prod_{j \ne m} p_j(z_j)
 
 is one sum-product network over the features of all members: a sum of products with disjoint
-variables. In every term the features have the same density, so that
+variables. In every term the features have the same density, so
 
 .. math::
     p(z_1, \dots, z_M) = \prod_m p_m(z_m), \qquad
@@ -42,12 +42,12 @@ _HELD_FILE, _FORMAT = "spn-ensemble-held-out.safetensors", "spinal.blend/1"
 class SPNEnsemble(Ensemble):
     """An ensemble with an SPN in closed form on the features of each member.
 
-    Settings are chosen for the first member, by a network that did not see a fifth of the labels,
-    and used for all: they are trained alike. So M members cost at most M + 1 networks.
+    Settings are chosen for the first member, with a network that did not see a fifth of the labels,
+    and used for all members. So M members cost at most M + 1 networks.
 
     Attributes:
         members: M.
-        training: how the others are trained; as the learner's network, if None.
+        training: how the others are trained; None for the learner's settings.
         snapshots: see `spinal.posteriors.Ensemble`.
         growth: see `spinal.posteriors.SPN`.
         shares: after `fit`, the weight of each classifier in the predictions of every member.
@@ -78,7 +78,7 @@ class SPNEnsemble(Ensemble):
         self.shares = first.shares()
 
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
-        """The first K members, as ``log_probs_N_K_C``; all of them, if K is None."""
+        """The first K members, as ``log_probs_N_K_C``; all members if K is None."""
         said = []
         for blend, seen in zip(self._blends, self._views(view, self._checked(k)), strict=False):
             head = predict_logits(seen.network, seen.features).log_softmax(1)
@@ -127,7 +127,7 @@ class SPNEnsemble(Ensemble):
                 yield blend.gaussian.circuit.class_values(blend.gaussian.variables(seen.features))
 
     def _views(self, view: View, k: int, first: int = 0) -> Iterator[View]:
-        """The points as each of the first k members sees them, but for the first ones."""
+        """The points as seen by each of the first k members, from number ``first`` on."""
         if first == 0:
             yield view
         for number, member in enumerate(self._others(view.network), start=1):
@@ -138,6 +138,6 @@ class SPNEnsemble(Ensemble):
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Where the circuit of a member is, and the rest of its mixture."""
+    """The files for the circuit of a member, and for the rest of its mixture."""
     name = f"spn-ensemble-{number}"
     return folder / f"{name}-circuit.safetensors", folder / f"{name}.safetensors"

@@ -1,4 +1,4 @@
-"""All posteriors by name. A new one is a file, and a line here."""
+"""All posteriors by name. To add one, write a file, and add a line here."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def make_posterior(name: str, **settings: Any) -> Posterior:
     """The posterior of this name.
 
     Args:
-        name: a key of `POSTERIORS`, or a name of your own: `spinal.registry`.
-        settings: what differs from its defaults, as objects or as plain values (nested tables).
+        name: a key of `POSTERIORS`, or a name that you registered, see `spinal.registry`.
+        settings: settings that differ from the defaults, as objects or as plain values (nested
+            tables).
 
     Raises:
         SpinalError: if there is no such posterior, or no such setting.

@@ -1,4 +1,4 @@
-"""What classifiers on feature vectors see of points."""
+"""The vectors of points that classifiers work on."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from spinal.classifiers.units import in_different_units
 from spinal.networks import Network
 from spinal.posteriors.posterior import FitContext, View
 
-#: Unlabelled points that units and class frequencies are taken from.
+#: Number of unlabelled points from which units and class frequencies are computed.
 UNLABELLED = 2000
-#: Points of the pool to learn from.
+#: Number of points of the pool to learn from.
 POOL = 5000
-#: Points at a time.
+#: Points per chunk.
 _CHUNK = 4096
 
 
 def on_inputs(network: Network) -> bool:
     """Whether the points are vectors, and the network is a single dense layer on them.
 
-    Classifiers then work on the points as they are, which do not depend on the labels; otherwise on
-    the features in the network.
+    Classifiers then work on the points themselves, which do not depend on the labels; otherwise on
+    the features of the network.
     """
     config = network.config
     return config.get("name") == "dense" and len(config["input_shape"]) == 1
 
 
 def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
-    """Some rows of the view at a time, with their vectors ``[n, D]``."""
+    """The vectors of the view in batches: rows, and their vectors ``[n, D]``."""
     for start in range(0, len(view), _CHUNK):
         rows = slice(start, min(start + _CHUNK, len(view)))
         if on_inputs(view.network):
@@ -42,7 +42,7 @@ def vector_batches(view: View) -> Iterator[tuple[slice, Tensor]]:
 
 
 def rows_of(wanted: NDArray[np.int64], among: NDArray[np.int64]) -> Tensor:
-    """Where each wanted index is among others, ``[N]``; all of them have to be there, once."""
+    """The position of each wanted index in ``among``, ``[N]``; each must occur there once."""
     order = np.argsort(among)
     return torch.from_numpy(order[np.searchsorted(among, wanted, sorter=order)])
 
@@ -50,8 +50,8 @@ def rows_of(wanted: NDArray[np.int64], among: NDArray[np.int64]) -> Tensor:
 def comparable_features(view: View) -> Tensor:
     """Features of all points of the view, ``[N, F]``, for comparisons of points.
 
-    Those that classifiers work on. Vectors whose features were measured in different units are
-    divided by the standard deviations.
+    These are the vectors that classifiers work on. If their features were measured in different
+    units, they are divided by the standard deviations.
     """
     x = all_vectors(view).float()
     deviation = view.network.preprocess.std.cpu()
@@ -59,7 +59,7 @@ def comparable_features(view: View) -> Tensor:
 
 
 def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
-    """Vectors of unlabelled points, ``[M, D]``, to take units from; None, if there are none.
+    """Vectors of unlabelled points, ``[M, D]``, to compute units from; None if there are none.
 
     Also None for features of a network, which all have the same unit.
     """
