@@ -1,13 +1,13 @@
 r"""A mixture of the circuit with other classifiers, in case it is not the best.
 
 Predictions are the mixture :math:`\sum_m w_m\, p_m(c \mid x)` of the circuit with logistic
-regression on the same features and with trees; or, where the features are those of a network that
-was trained on the labels, with the network's own softmax, sharpened or softened, instead of
-trees. The weights are those under which held-out points are most likely. So another
-classifier replaces the circuit as far as it is better.
+regression on the same features and with trees. If the features come from a network that was trained
+on the labels, the network's own softmax, sharpened or softened, takes the place of the trees. The
+weights maximise the likelihood of held-out points, so another classifier replaces the circuit as
+far as it is better.
 
-Where there are unlabelled points, a circuit that also learned from them replaces the
-first one, if held-out points are more likely with it.
+If there are unlabelled points, a circuit that also learned from them replaces the first one if it
+makes held-out points more likely.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from spinal.probabilities import sharpened
 
 FOLDS = 5
 _SEED = 0
-#: With more features, there are no trees, and logistic regression has the circuit's units.
+#: With more features than this, there are no trees, and logistic regression uses the circuit's
+#: units.
 MOST_FOR_TREES = 300
 
 
@@ -42,14 +43,14 @@ class Blend:
 
     Attributes:
         gaussian: the circuit. Its prior is ``after``.
-        weights: of the circuit and then of the others, in this order, ``[M]``.
+        weights: weights of the circuit and then of the others, in the order below, ``[M]``.
         before: class frequencies under which the others were fitted, ``[C]``.
-        after: those that predictions are made under, ``[C]``.
+        after: class frequencies for predictions, ``[C]``.
         logistic: logistic regression on the features.
-        trees: on the features.
+        trees: trees on the features.
         sharpness: the power of the softmax of the network, ``[]``.
-        from_pool: whether the circuit also learned from unlabelled points, ``[]``; None where there
-            were none to learn from.
+        from_pool: whether the circuit also learned from unlabelled points, ``[]``; None if there
+            were none.
         chosen_at: the number of labels when the settings and weights were chosen, ``[]``; None on
             vectors, where they are chosen at every fit.
     """
@@ -69,7 +70,7 @@ class Blend:
 
         Args:
             x: features ``[N, D]``.
-            head: the network's own log-probabilities ``[N, C]``, if it takes part.
+            head: the network's own log-probabilities ``[N, C]``, if it is part of the mixture.
         """
         others = [other.log_probs(x) for other in (self.logistic, self.trees) if other is not None]
         if head is not None and self.sharpness is not None:
@@ -78,23 +79,24 @@ class Blend:
         return mix([self.gaussian.log_probs(x), *shifted], self.weights)
 
     def shares(self) -> dict[str, float]:
-        """The weight of each classifier by its name, the circuit's as ``spn``."""
+        """The weight of each classifier by its name; the circuit is ``spn``."""
         others = {"logistic": self.logistic, "trees": self.trees, "network": self.sharpness}
         names = ["spn", *(name for name, other in others.items() if other is not None)]
         return dict(zip(names, self.weights.tolist(), strict=True))
 
     def with_prior(self, after: Tensor) -> Blend:
-        """The same under other class frequencies ``[C]``."""
+        """The same mixture under other class frequencies ``[C]``."""
         self.gaussian.circuit.set_prior(after)
         return replace(self, after=after)
 
     def to_plain_arrays(self, head: tuple[Tensor, Tensor] | None = None) -> dict[str, Tensor]:
-        """What `log_probs` is computed from, for an export to elsewhere.
+        """The arrays from which `log_probs` is computed, for export.
 
         See `spinal.classifiers.plain` for the names and the formulas.
 
         Args:
-            head: weight ``[C, D]`` and bias ``[C]`` of the network's logits, if it takes part.
+            head: weight ``[C, D]`` and bias ``[C]`` of the network's logits, if it is part of the
+                mixture.
         """
         return blend_arrays(self, head)
 
@@ -111,17 +113,17 @@ def fit_on_vectors(
 ) -> Blend:
     """The mixture on features that do not depend on the labels.
 
-    Folds and trees are always the same: nothing is left to chance.
+    Folds and trees use a fixed seed.
 
     Args:
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
         unlabelled: features of other points, ``[M, D]``, which give better units than x alone.
-        pool: the same points and others. A circuit learns from all of them, and is taken if
-            the mixture with it predicts held-out points better.
-        with_trees: whether trees take part, where features are few.
-        kinds: of units, to choose from; None: all that may suit the features.
+        pool: the same points and others. A circuit learns from all of them, and is used if the
+            mixture with it predicts held-out points better.
+        with_trees: whether to include trees, if there are few features.
+        kinds: kinds of units to choose from; None for all that may suit the features.
     """
     parts = held_out_parts(x, y, FOLDS, _SEED)
     held_y = held_out_labels(y, parts)
@@ -155,14 +157,14 @@ def fit_on_network(
 ) -> Blend:
     """The mixture on features of a network that was trained on the labels.
 
-    Features of points that a network was trained on are better separated than those of others. So
-    everything is chosen by further networks, each of which did not see the labels of some points.
+    Points that a network was trained on are better separated in its features than other points. So
+    all settings are chosen with further networks, each of which did not see some of the labels.
 
     Args:
-        z: features ``[N, F]`` in the network.
+        z: features ``[N, F]`` from the network.
         y: classes ``[N]``.
         n_classes: C.
-        parts: features of the same points in each further network; may be empty.
+        parts: features of the same points from each further network; may be empty.
         held_head: their log-probabilities for the points that they hold out, one part after the
             other: ``[M, C]``.
     """
@@ -185,7 +187,7 @@ def refit_on_network(z: Tensor, y: Tensor, n_classes: int, kept: Blend) -> Blend
         z: features ``[N, F]``.
         y: classes ``[N]``.
         n_classes: C.
-        kept: what `fit_on_network` gave for fewer labels.
+        kept: the result of `fit_on_network` for fewer labels.
     """
     assert kept.gaussian.chosen is not None
     assert kept.logistic is not None

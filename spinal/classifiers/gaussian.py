@@ -1,21 +1,21 @@
-r"""A circuit in closed form: one normal for each class, all of the same shape.
+r"""A circuit in closed form: one normal distribution per class, all with the same covariance.
 
-The shape is the covariance within classes. With :math:`S` as measured on N points in D dimensions,
-it is shrunk towards a ball by a weight :math:`s`,
+This is the covariance within classes, :math:`S` for N points in D dimensions, shrunk towards a
+multiple of the identity with a weight :math:`s`,
 
 .. math::
     \Sigma = \frac{N S + s\, \mathrm{tr}(S)\, I}{N + s D} .
 
 The mean of a class of :math:`n_c` points is shrunk towards the centre :math:`\bar m`, the mean of
-all class means, by :math:`m` further points there:
+all class means, by adding :math:`m` points there:
 
 .. math::
     \mu_c = \bar m + \frac{n_c}{n_c + m} (\bar x_c - \bar m) .
 
-In the coordinates :math:`u = \Sigma^{-1/2} (x - \bar m)` all features are independent, so that the
-model is a sum-product network with one product for each class and normal leaves. The leaves have
-the scale :math:`1 / \sqrt\beta`. Within classes it would be 1, but features of few points are never
-that independent, and :math:`\beta` says how much of the evidence to believe:
+In the coordinates :math:`u = \Sigma^{-1/2} (x - \bar m)` all features are independent, so the model
+is a sum-product network with one product for each class and normal leaves. The leaves have the
+scale :math:`1 / \sqrt\beta`. Within classes it would be 1, but features are never that independent
+if there are few points, and :math:`\beta` determines how much of the evidence to use:
 
 .. math::
     \log p(c \mid x) = \log \pi_c + \beta (u^\top v_c - \tfrac12 \|v_c\|^2) + \text{const},
@@ -45,7 +45,7 @@ from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinate
 SHRINKAGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 PSEUDO_POINTS = (0.0, 1.0, 3.0, 10.0)
 SHARPNESS = tuple(float(b) for b in np.logspace(-2, 0.4, 19))
-#: Of more features, so many principal components are used.
+#: If there are more features than this, they are reduced to this many principal components.
 MOST_FEATURES = 256
 
 
@@ -54,10 +54,10 @@ class Gaussian:
     """A fitted circuit, and the linear map to its variables.
 
     Attributes:
-        coordinates: of the features.
+        coordinates: coordinates of the features.
         centre: where the variables are 0, ``[R]``.
         axes: the map ``[R, R]``; variables are ``(coordinates(x) - centre) @ axes``.
-        circuit: over R variables.
+        circuit: the circuit over R variables.
         chosen: s, m and beta, ``[3]``.
     """
 
@@ -68,7 +68,7 @@ class Gaussian:
     chosen: Tensor | None = None
 
     def variables(self, x: Tensor) -> Tensor:
-        """What the circuit is about, ``[N, R]``, from features ``[N, D]``."""
+        """The variables of the circuit, ``[N, R]``, from features ``[N, D]``."""
         return (self.coordinates(x) - self.centre) @ self.axes
 
     def log_probs(self, x: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is chosen by held-out points; see the top of the module.
+    """The settings that are chosen on held-out points; see the module.
 
     Attributes:
         shrinkage: s.
@@ -94,12 +94,12 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What has to be known of points ``z [N, R]`` and their classes.
+    """Sufficient statistics of points ``z [N, R]`` and their classes.
 
     Attributes:
         counts: points of each class, ``[C]``.
         centre: the mean of the class means, ``[R]``.
-        offsets: class means from there, ``[C, R]``; 0 for a class without points.
+        offsets: class means minus the centre, ``[C, R]``; 0 for a class without points.
         spread: eigenvalues of S, ``[R]``.
         axes: its eigenvectors, ``[R, R]``.
     """
@@ -116,12 +116,12 @@ class Moments:
 
         Args:
             z: the points, ``[N, R]``.
-            targets: how much each counts in each class, :math:`t_{ic}` as ``[N, C]``, more than 0
-                in all. A point whose class is known has one 1.
+            targets: the weight of each point in each class, :math:`t_{ic}` as ``[N, C]``; the sum
+                for a point must be above 0. A point with a known class has weight 1 in that class.
 
-        A point whose class is uncertain counts in S by its distance from the means of all its
-        classes, :math:`S = \sum_{ic} t_{ic} (z_i - \bar z_c)(z_i - \bar z_c)^\top / N`. It is
-        computed as the scatter around the mean of these means, and what is missing.
+        A point with an uncertain class contributes to S in all its classes,
+        :math:`S = \sum_{ic} t_{ic} (z_i - \bar z_c)(z_i - \bar z_c)^\top / N`. This is computed as
+        the scatter around the weighted mean of the class means, plus a correction.
         """
         counts, weights = targets.sum(0), targets.sum(1, keepdim=True)
         seen = counts > 0
@@ -138,17 +138,17 @@ class Moments:
     def variances(self, shrinkage: float) -> Tensor:
         """Eigenvalues of Sigma, ``[R]``."""
         n, total = self.counts.sum(), self.spread.sum()
-        # Without any spread within classes, that of the class means.
+        # Without any spread within classes, use the spread of the class means.
         total = total if total > 0 else self.offsets.square().sum().clamp_min(1e-12)
         return (n * self.spread + shrinkage * total) / (n + shrinkage * len(self.spread))
 
     def means(self, pseudo_points: float) -> Tensor:
-        """Shrunk class means from the centre, along `axes`: ``[C, R]``."""
+        """Shrunk class means relative to the centre, along `axes`: ``[C, R]``."""
         share = self.counts / (self.counts + pseudo_points).clamp_min(1)
         return (share[:, None] * self.offsets) @ self.axes
 
     def rotated(self, z: Tensor) -> Tensor:
-        """Points ``[N, R]`` from the centre, along `axes`."""
+        """Points ``[N, R]`` relative to the centre, along `axes`."""
         return (z - self.centre) @ self.axes
 
     def evidence(self, rotated: Tensor, shrinkage: float, pseudo_points: float) -> Tensor:
@@ -173,7 +173,7 @@ class Moments:
         ).double()  # fmt: skip
         root = circuit.layers[0].sum
         with torch.no_grad():
-            # The one region lists the variables in a random order.
+            # The only region lists the variables in a random order.
             order = circuit.leaves.variables.flatten()
             means = self.means(settings.pseudo_points)
             circuit.leaves.location.copy_((means * stretch).T[order])
@@ -199,10 +199,10 @@ def fit_gaussian(
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        parts: to choose by.
-        kinds: of units, to choose from.
-        reference: points that units are taken from, ``[M, D]``; ``x``, if None.
-        default: the settings, if there are no parts to choose by.
+        parts: held-out parts for choosing the settings.
+        kinds: kinds of units to choose from.
+        reference: points from which units are computed, ``[M, D]``; None for ``x``.
+        default: the settings if there are no parts.
 
     Returns:
         The circuit of all points, and the predictions ``[M, C]`` for all held-out points by
@@ -232,7 +232,7 @@ def choose_settings(
     """The settings that predict held-out points best.
 
     Args:
-        folds: moments, held-out points ``[n, R]`` that are not among theirs, and class frequencies
+        folds: moments, held-out points ``[n, R]`` that are not part of them, and class frequencies
             ``[C]``.
         held_y: classes of the held-out points of all folds, ``[M]``.
 

@@ -1,4 +1,4 @@
-"""A graph over the points of a pool: each one is joined to those most like it."""
+"""A graph over the points of a pool: each point is joined to the points most similar to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinal.errors import FileFormatError
 from spinal.files import read_arrays, write_arrays
 
 NEIGHBOURS = 10
-#: Similarities that are held at once.
+#: Number of similarities in memory at once.
 _CHUNK = 1 << 22
 _ARRAYS = ("hashes", "mean", "scale", "nearest", "cosines")
 
@@ -30,9 +30,9 @@ class NeighbourGraph:
     first.
 
     Attributes:
-        hashes: what identifies a point by its features, ``[N]`` uint64.
-        mean: of the features, ``[D]``.
-        scale: their standard deviations, or 1, ``[D]``.
+        hashes: identify points by their features, ``[N]`` uint64.
+        mean: mean of the features, ``[D]``.
+        scale: standard deviations of the features, or 1, ``[D]``.
         nearest: neighbours of each point, the most similar first, ``[N, K]``.
         cosines: how similar they are, ``[N, K]``.
     """
@@ -49,7 +49,7 @@ class NeighbourGraph:
 
         Args:
             x: features.
-            neighbours: K; less, if there are not so many other points.
+            neighbours: K; smaller if there are fewer other points.
         """
         mixed = plausible_kinds(x) == ("each",)
         scale = Units.fit(x, "each").scale.float() if mixed else torch.ones(x.shape[1])
@@ -61,14 +61,14 @@ class NeighbourGraph:
         return cls(point_hashes(x), *(array.numpy() for array in arrays))
 
     def grown(self, x: Tensor) -> NeighbourGraph:
-        """The graph of these points and more of them.
+        """The graph of these points and M more.
 
         Args:
-            x: features ``[N + M, D]``, those of the graph's own points first.
+            x: features ``[N + M, D]``, first of the points in the graph.
 
         Returns:
-            The graph of all of them. It differs from a new one only in the mean and the scale,
-            which stay those of the first points.
+            The graph of all points. It differs from a new graph only in the mean and the scale,
+            which are not updated.
         """
         n, k = self.nearest.shape
         unit = _unit(x, torch.from_numpy(self.mean), torch.from_numpy(self.scale))
@@ -86,12 +86,12 @@ class NeighbourGraph:
         )
 
     def can_grow_to(self, hashes: NDArray[np.uint64]) -> bool:
-        """Whether these points are the graph's own, and fewer than half as many others."""
+        """Whether these are all points of the graph, and fewer than half as many others."""
         same = self.nearest.shape[1] == NEIGHBOURS and bool(np.isin(self.hashes, hashes).all())
         return same and 2 * len(hashes) < 3 * len(self.hashes)
 
     def is_sound(self) -> bool:
-        """Whether the arrays fit one another, for a graph that was read from a file."""
+        """Whether the arrays are consistent, for a graph that was read from a file."""
         n = self.hashes.size
         return (
             self.hashes.dtype == np.uint64
@@ -104,9 +104,9 @@ class NeighbourGraph:
     def smoothing(self) -> csr_matrix:
         r"""The normalised weights :math:`D^{-1/2} W D^{-1/2}`, ``[N, N]``.
 
-        Neighbours i and j have :math:`W_{ij} = \max(0, \cos_{ij})^3`. If only one of two points is
-        among the nearest of the other, they are neighbours, too. D is the diagonal matrix of row
-        sums. Rows of points without neighbours are 0.
+        Neighbours i and j have :math:`W_{ij} = \max(0, \cos_{ij})^3`. Two points are neighbours if
+        one of them is among the nearest points of the other. D is the diagonal matrix of row sums.
+        Rows of points without neighbours are 0.
         """
         n, k = self.nearest.shape
         values = self.cosines.clip(0).astype(np.float64).ravel() ** 3
@@ -120,11 +120,11 @@ class NeighbourGraph:
 class GraphCache:
     """The graph of a pool, in memory and, if there is a folder, on disk.
 
-    It is used again for the same points, and grows with a few more of them. It is made again if a
-    point is gone, if there are half as many points again, or if the file is damaged.
+    It is reused for the same points, and extended if there are a few more. It is computed again if
+    a point is missing, if the number of points has grown by half, or if the file is damaged.
 
     Args:
-        folder: where it is kept; None: only in memory.
+        folder: where it is stored; None for memory only.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -136,8 +136,8 @@ class GraphCache:
 
         Args:
             x: features ``[N, D]``.
-            first: of how many of them the graph is kept; None: of all. The others are joined to it
-                for this time, so that the result does not depend on what was asked before.
+            first: number of points whose graph is stored; None for all. The other points are added
+                for this call only, so the result does not depend on earlier calls.
         """
         first = len(x) if first is None else first
         graph, rows = self._of_pool(x[:first])
@@ -148,7 +148,7 @@ class GraphCache:
         return csr_matrix(graph.smoothing()[order][:, order])
 
     def _of_pool(self, x: Tensor) -> tuple[NeighbourGraph, NDArray[np.int64]]:
-        """The graph of points ``x [N, D]``, and which of them each of its nodes is, ``[N]``."""
+        """The graph of points ``x [N, D]``, and the row of ``x`` for each of its nodes, ``[N]``."""
         hashes = point_hashes(x)
         place = {int(value): row for row, value in enumerate(hashes)}
         graph, rows = self._graph, np.arange(len(x))
@@ -180,10 +180,10 @@ class GraphCache:
 
 
 def point_hashes(x: Tensor) -> NDArray[np.uint64]:
-    """What identifies points by their features ``x [N, D]``: different numbers, ``[N]``.
+    """Unique numbers ``[N]`` that identify points by their features ``x [N, D]``.
 
-    They depend on the features alone, but for points whose features are the same: these are
-    numbered in their order.
+    They depend only on the features, except that points with the same features are numbered in
+    order.
     """
     rows = np.ascontiguousarray(x.numpy(), np.float32)
     digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
@@ -202,13 +202,13 @@ def _unit(x: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
 def _nearest(
     rows: Tensor, unit: Tensor, k: int, own: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Cosines ``[n, k]`` and places ``[n, k]`` of the vectors nearest to each row.
+    """Cosines ``[n, k]`` and positions ``[n, k]`` of the vectors nearest to each row.
 
     Args:
         rows: vectors of length 1, ``[n, D]``.
-        unit: those to search, ``[N, D]``.
-        k: how many.
-        own: where each row itself is among them, ``[n]``, to be left out; None: nowhere.
+        unit: vectors of length 1 to search, ``[N, D]``.
+        k: number of nearest vectors.
+        own: position of each row in ``unit``, ``[n]``, to be left out; None if they are not in it.
     """
     cosines, places = [], []
     for block in torch.arange(len(rows)).split(max(1, _CHUNK // max(len(unit), 1))):

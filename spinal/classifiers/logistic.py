@@ -27,11 +27,11 @@ from torch import Tensor
 from spinal.classifiers.parts import Part, add_unseen, held_out_labels, held_out_loss
 from spinal.classifiers.units import UNITS, Coordinates, Kind, Units, coordinates_of
 
-#: For features with a mean square of 1, summed over features. They fall.
+#: Penalties in decreasing order, for features with a mean square of 1, summed over features.
 PENALTIES = tuple(10.0**e for e in np.arange(2, -5, -0.5))
 #: How many of them are tried if there are no held-out labels: down to 0.1.
 _DEFAULT = 7
-#: The path ends when the held-out loss rose so often in a row.
+#: The path ends when the held-out loss has risen this many times in a row.
 _PATIENCE = 2
 
 
@@ -40,11 +40,11 @@ class Logistic:
     """A fitted regression.
 
     Attributes:
-        coordinates: of the features.
+        coordinates: coordinates of the features.
         weight: ``[R, C]``; 0 for a class without labels.
         bias: ``[C]``.
         counts: labels of every class, ``[C]``.
-        chosen: how many of `PENALTIES` were gone through, ``[]``.
+        chosen: how many of `PENALTIES` were used, ``[]``.
     """
 
     coordinates: Coordinates
@@ -86,7 +86,7 @@ def _solve(x: NDArray, onehot: NDArray, penalty: float, start: NDArray) -> NDArr
     stretch = 1 / np.sqrt(curvature / 4 + penalty)[:, None]
     design = np.column_stack([x, np.ones(len(x))]) * stretch.T
     decay = penalty * stretch**2
-    decay[-1] = 0  # biases are free
+    decay[-1] = 0  # no penalty on biases
 
     def loss(flat: NDArray) -> tuple[float, NDArray]:
         theta = flat.reshape(start.shape)
@@ -117,10 +117,10 @@ def fit_logistic(
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        parts: to choose by.
-        kinds: of units, to choose from.
-        reference: points that units are taken from, ``[M, D]``; ``x``, if None.
-        default: how many of `PENALTIES` to go through, if there are no parts to choose by.
+        parts: held-out parts for choosing the settings.
+        kinds: kinds of units to choose from.
+        reference: points from which units are computed, ``[M, D]``; None for ``x``.
+        default: how many of `PENALTIES` to use if there are no parts.
 
     Returns:
         The regression on all points, and the predictions ``[M, C]`` for all held-out points by

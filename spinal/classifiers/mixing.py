@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 _STEPS = 200
-#: The log-probability that a comparison counts at least, so that no single point decides.
+#: Lower log-probabilities are replaced by this in a comparison, so that no single point decides.
 _LOWEST = -8.0
 
 
 def mixing_weights(held_log_probs: Sequence[Tensor], labels: Tensor) -> Tensor:
     r"""The weights ``[M]`` under which held-out points are most likely, found by EM.
 
-    One more point for each classifier, which only that classifier can explain, keeps every weight
-    above 0 and lets few points change little:
+    One extra point per classifier, which only that classifier can explain, keeps every weight above
+    0 and limits the effect of few points:
 
     .. math::
         \max_w \sum_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \sum_m \log w_m .
@@ -35,7 +35,7 @@ def mixing_weights(held_log_probs: Sequence[Tensor], labels: Tensor) -> Tensor:
 
 
 def mix(log_probs: Sequence[Tensor], weights: Tensor) -> Tensor:
-    """Predictions ``[N, C]`` of the mixture, from those of each classifier."""
+    """Predictions ``[N, C]`` of the mixture, from the predictions of each classifier."""
     weighted = [p + w for p, w in zip(log_probs, weights.log(), strict=True)]
     return torch.stack(weighted).logsumexp(0)
 
@@ -45,7 +45,7 @@ def held_out_gain(new: Tensor, old: Tensor, labels: Tensor) -> float:
 
     Args:
         new: log-probabilities ``[N, C]``.
-        old: those that they are compared to, ``[N, C]``.
+        old: log-probabilities to compare with, ``[N, C]``.
         labels: classes of the points, ``[N]``.
     """
     log_p, other = (p.gather(1, labels[:, None]).clamp_min(_LOWEST).sum() for p in (new, old))

@@ -29,9 +29,9 @@ from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.classifiers.units import Kind
 from spinal.files import read_tensors, write_tensors
 
-#: Features that are used at most.
+#: Maximum number of features.
 FEATURES = 128
-#: In the place of what an answer does not say.
+#: Marks a class for which a label is unknown.
 UNKNOWN = -1
 _FILE, _FORMAT = "classes.safetensors", "spinal.multi/1"
 
@@ -73,9 +73,10 @@ class MultiBlend:
         return any(bool(blend.from_pool) for blend in self.blends)
 
     def to_plain_arrays(self) -> dict[str, Tensor]:
-        """What `probs` and `log_density` are computed from, for an export to elsewhere.
+        """The arrays from which `probs` and `log_density` are computed, for export.
 
-        ``axes``, and for class i the arrays of `spinal.classifiers.plain` as ``i/part/name``.
+        They are ``axes``, and for class i the arrays of `spinal.classifiers.plain` as
+        ``i/part/name``.
         """
         arrays = {"axes": self.axes}
         for i, blend in enumerate(self.blends):
@@ -92,7 +93,7 @@ class MultiBlend:
 
     @classmethod
     def load(cls, folder: Path) -> MultiBlend:
-        """Read what `save` wrote.
+        """Read the files that `save` wrote.
 
         Raises:
             FileFormatError: if a file is missing or damaged.
@@ -113,8 +114,8 @@ def fit_multi(
 
     Args:
         x: features ``[N, D]``.
-        labels: 1 where a class is present, 0 where it is absent, `UNKNOWN` where that is not known,
-            ``[N, C]``. A class that is unknown for all points counts as absent.
+        labels: ``[N, C]``, 1 if a class is present, 0 if it is absent, `UNKNOWN` if that is not
+            known. A class that is unknown for all points counts as absent.
         reference: features of more points, ``[M, D]``, to estimate directions and units.
         pool: the same points and others, to learn from.
     """
@@ -133,7 +134,7 @@ def fit_multi(
 
 
 def main_directions(x: Tensor, most: int = FEATURES) -> Tensor:
-    """The directions ``[D, R]`` along which points ``x [N, D]`` are longest; all, if D is small."""
+    """The directions ``[D, R]`` along which points ``x [N, D]`` are longest; all if D is small."""
     if x.shape[1] <= most:
         return torch.eye(x.shape[1], dtype=torch.float64)
     x = x.double()
@@ -141,7 +142,7 @@ def main_directions(x: Tensor, most: int = FEATURES) -> Tensor:
 
 
 def _known_rows(column: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows ``[K]`` of the points of which a class is known, and whether they have it, ``[K]``."""
+    """Rows ``[K]`` of the points for which a class is known, and whether they have it, ``[K]``."""
     known = (column != UNKNOWN).nonzero().flatten()
     if len(known):
         return known, column[known]
@@ -149,7 +150,7 @@ def _known_rows(column: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _evenness(y: Tensor) -> int:
-    """The number of labels of the rarer side, absent or present."""
+    """The number of labels of the rarer value, absent or present."""
     return int(min(y.sum(), len(y) - y.sum()))
 
 
@@ -161,7 +162,7 @@ def _fit_class(
     pool: PoolPoints | None,
     kinds: tuple[Kind, ...] | None,
 ) -> Blend:
-    """The mixture of one class, from the points of which it is known."""
+    """The mixture of one class, from the points for which it is known."""
     points = None if pool is None else replace(pool, labelled=pool.labelled[rows])
     blend = fit_on_vectors(z[rows], y, 2, others, points, with_trees=False, kinds=kinds)
     return blend.with_prior(label_frequencies(torch.bincount(y, minlength=2)))

@@ -1,8 +1,8 @@
 r"""Held-out parts of the labelled points, and the loss that settings are chosen by.
 
-Settings are chosen by predictions for points that the model has not seen. Where N points are few,
-all of them may be predicted right, and the likelihood alone would ask for boundless confidence. So
-the loss counts one mistake more than was made: every target is smoothed by
+Settings are chosen by predictions for points that the model has not seen. If the number N of these
+points is small, all predictions may be right, and the likelihood alone would favour unlimited
+confidence. So the loss adds one mistake: every target is smoothed by
 :math:`\epsilon = 1 / (N + 1)`,
 
 .. math::
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: The log-probability that a loss counts at least, so that no single point decides.
+#: Lower log-probabilities are replaced by this in a loss, so that no single point decides.
 _LOWEST = -16.0
 
 
@@ -27,9 +27,9 @@ class Part:
     """Labelled points, of which some are held out.
 
     Attributes:
-        x: features of all of them, ``[N, D]``, by a source that has not seen the labels of those
-            held out.
-        held: which are held out, ``[N]`` booleans.
+        x: features of all points, ``[N, D]``, from a source that has not seen the labels of the
+            held-out points.
+        held: which points are held out, ``[N]`` booleans.
     """
 
     x: Tensor
@@ -37,7 +37,7 @@ class Part:
 
 
 def stratified_folds(labels: Tensor, k: int, seed: int) -> Tensor:
-    """A fold for each point, ``[N]`` from 0 to k - 1, with like shares of every class."""
+    """A fold for each point, ``[N]`` from 0 to k - 1, with similar shares of every class."""
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(labels), generator=generator)
     order = order[labels[order].argsort(stable=True)]
@@ -47,7 +47,7 @@ def stratified_folds(labels: Tensor, k: int, seed: int) -> Tensor:
 
 
 def held_out_parts(x: Tensor, y: Tensor, k: int, seed: int) -> list[Part]:
-    """Cross-validation: each of at most k folds held out once; none, if there is one point."""
+    """Cross-validation: each of at most k folds is held out once; empty if there is one point."""
     folds = stratified_folds(y, k, seed)
     return [Part(x, folds == fold) for fold in range(min(k, len(y)))] if len(y) > 1 else []
 
@@ -67,13 +67,13 @@ def held_out_loss(log_probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def add_unseen(log_probs: Tensor, seen: Tensor, counts: Tensor) -> Tensor:
-    """Probabilities of the classes among the labels, with those of the others added.
+    """Log-probabilities of all classes, from those of the classes that have labels.
 
     A class without labels gets the share that add-one smoothing gives it, ``1 / (N + C)``.
 
     Args:
-        log_probs: of the seen classes, ``[N, S]``.
-        seen: which classes they are, ``[S]``.
+        log_probs: log-probabilities of the seen classes, ``[N, S]``.
+        seen: the numbers of these classes, ``[S]``.
         counts: labels of every class, ``[C]``.
     """
     smoothed = ((counts + 1) / (counts + 1).sum()).to(log_probs).log()

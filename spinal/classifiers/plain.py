@@ -1,15 +1,15 @@
-r"""A blend as a few arrays, from which plain operations compute what it says.
+r"""A blend as a few arrays, from which plain operations compute its predictions.
 
-Features :math:`x`, of length 1 where ``directed``, go to the variables of the circuit, to the
-logits of logistic regression and to those of the network by affine maps
+Features :math:`x`, scaled to length 1 if ``directed``, are mapped to the variables of the circuit,
+to the logits of logistic regression and to the logits of the network by affine maps
 
 .. math::
     (x - \mathrm{shift})\, \mathrm{weight} + \mathrm{bias} .
 
-A softmax of logits is shared with the classes that had no labels,
-:math:`p_m = (1 - \sum_c \mathrm{unseen}_c) \operatorname{softmax} + \mathrm{unseen}`. A tree goes
-from its root to the ``right`` of a node where the node's ``feature`` is above its ``threshold``,
-and else to the ``left``, ``depth`` times; a leaf leads to itself. With the circuit's
+Classes without labels get a share of each softmax,
+:math:`p_m = (1 - \sum_c \mathrm{unseen}_c) \operatorname{softmax} + \mathrm{unseen}`. A tree is
+followed from its root, ``depth`` times: to the ``right`` if the node's ``feature`` is above its
+``threshold``, otherwise to the ``left``; a leaf leads to itself. With the circuit's
 :math:`p_0(c \mid x)`,
 
 .. math::
@@ -60,8 +60,8 @@ def circuit_arrays(circuit: Circuit, weights: Tensor, ratio: Tensor) -> dict[str
 
     Args:
         circuit: the first classifier of the mixture.
-        weights: of all classifiers, ``[M]``.
-        ratio: class frequencies of predictions over those of the labels, ``[C]``.
+        weights: weights of all classifiers, ``[M]``.
+        ratio: class frequencies of predictions divided by those of the labels, ``[C]``.
     """
     mixture = {"weights": weights, "ratio": ratio}
     return _named("circuit", circuit.to_plain_arrays()) | _named("mixture", mixture)
@@ -75,8 +75,8 @@ def affine_arrays(
     Args:
         weight: ``[D, K]``.
         bias: ``[K]``.
-        shift: ``[D]``; 0, if None.
-        directed: whether the map is of vectors scaled to length 1.
+        shift: ``[D]``; None for 0.
+        directed: whether vectors are scaled to length 1 first.
     """
     shift = torch.zeros_like(weight[:, 0]) if shift is None else shift
     return {"directed": torch.tensor(directed), "shift": shift, "weight": weight, "bias": bias}

@@ -1,13 +1,13 @@
-r"""A circuit that learns from unlabelled points, too.
+r"""A circuit that also learns from unlabelled points.
 
 The circuit in closed form (`spinal.classifiers.gaussian`) needs only moments of each class, and
-points whose class is guessed can count in them:
+points whose class is guessed can contribute to them:
 
 1. A first circuit is fitted to the labelled points.
 2. Labels spread along a graph of neighbours (`spread_labels`).
-3. Each other point of the pool gets targets and a weight, where the circuit and the graph agree
-   (`pool_targets`). All weights, with 1 for a labelled point, are scaled so that their sum is the
-   number of labelled points.
+3. Each other point of the pool gets targets and a weight that is high if the circuit and the graph
+   agree (`pool_targets`). All weights, with 1 for a labelled point, are scaled so that their sum is
+   the number of labelled points.
 4. A new circuit is fitted to the targets of all points. Steps 3 and 4 are done twice.
 
 For predictions of held-out points, all of this is done without their labels, and without these
@@ -35,21 +35,21 @@ from spinal.classifiers.parts import Part, held_out_labels
 from spinal.classifiers.priors import add_one
 from spinal.classifiers.units import Coordinates, Kind, Units
 
-#: What an unlabelled point counts at most; a labelled one counts 1.
+#: The maximum weight of an unlabelled point; a labelled point has weight 1.
 _WEIGHT = 0.3
-#: Points that count less are left out.
+#: Points with a lower weight are left out.
 _LEAST_WEIGHT = 1e-3
 _ROUNDS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class PoolPoints:
-    """Points to learn from, labelled and others.
+    """Labelled and unlabelled points to learn from.
 
     Attributes:
         x: features, ``[P, D]``.
         labelled: rows of the labelled points, ``[N]``.
-        smoothing: of their graph, ``[P, P]``; see `spinal.classifiers.graph`.
+        smoothing: normalised weights of their graph, ``[P, P]``; see `spinal.classifiers.graph`.
     """
 
     x: Tensor
@@ -66,8 +66,8 @@ def fit_gaussian_to_pool(
         pool: the points.
         y: classes of the labelled points, ``[N]``.
         n_classes: C.
-        parts: of the labelled points, to choose settings by; at least one.
-        kind: of the units.
+        parts: held-out parts of the labelled points, to choose settings; at least one.
+        kind: kind of the units.
 
     Returns:
         The circuit, and the predictions ``[M, C]`` for all held-out points by circuits that did not
@@ -96,7 +96,7 @@ class _Pupil:
         z: their coordinates ``[P, R]``.
         y: classes of the labelled points, ``[N]``.
         n_classes: C.
-        known: whose labels it learns from, ``[N]``. The others are held out.
+        known: which labels it learns from, ``[N]`` booleans. The other points are held out.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class _Pupil:
         self.moments = Moments.of(z[self._labelled], self._targets)
 
     def fold(self) -> tuple[Moments, Tensor, Tensor]:
-        """For `choose_settings`."""
+        """A fold for `choose_settings`."""
         return self.moments, self._z[self._held], self.prior
 
     def learn(self, targets: Tensor, weights: Tensor) -> None:
@@ -134,10 +134,10 @@ def spread_labels(
     reach: float = 0.95,
     steps: int = 50,
 ) -> Tensor:
-    r"""Labels that flow along a graph (Zhou et al., 2004).
+    r"""Label spreading along a graph (Zhou et al., 2004).
 
     :math:`F \leftarrow \alpha S F + (1 - \alpha) Y`, where Y holds the labels. Each class has the
-    same total in Y, however many labels it has.
+    same total in Y, regardless of its number of labels.
 
     Args:
         smoothing: S, ``[P, P]``; see `spinal.classifiers.graph`.
@@ -145,7 +145,7 @@ def spread_labels(
         labels: their classes, ``[N]``.
         n_classes: C.
         reach: :math:`\alpha`.
-        steps: how often.
+        steps: number of iterations.
 
     Returns:
         Class probabilities ``[P, C]``; uniform for points that no label reaches.
@@ -162,7 +162,7 @@ def spread_labels(
 
 
 def pool_targets(log_probs: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Targets for unlabelled points, sharp and heavy where two opinions agree.
+    r"""Targets for unlabelled points, with a high weight if model and graph agree.
 
     With p from the model and f from the graph, :math:`q \propto \sqrt{p f}`. The target is
     :math:`q^4`, normalised. The weight is :math:`0.3 \, (\max_c q_c - 1/C)^2 / (1 - 1/C)^2`.
@@ -175,7 +175,7 @@ def pool_targets(log_probs: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
         Targets ``[P, C]``, and weights ``[P]`` from 0 to 0.3, both float64.
     """
     n_classes = log_probs.shape[1]
-    tiny = torch.finfo(torch.float64).tiny  # what one holds impossible, the other may not
+    tiny = torch.finfo(torch.float64).tiny  # avoids log 0 where only one probability is 0
     p, f = (opinion.double().clamp_min(tiny) for opinion in (log_probs.double().exp(), spread))
     log_q = (p.log() + f.log()) / 2
     certainty = (log_q.softmax(1).amax(1) * n_classes - 1) / max(n_classes - 1, 1)

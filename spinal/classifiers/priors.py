@@ -1,25 +1,25 @@
 r"""Class frequencies, estimated from few labels.
 
-A classifier that was fitted under class frequencies :math:`\pi` says :math:`p(c \mid x)`. Where the
-frequencies are :math:`q`, and classes look the same, it should say
+A classifier that was fitted under class frequencies :math:`\pi` predicts :math:`p(c \mid x)`. If
+the frequencies are :math:`q`, and :math:`p(x \mid c)` is the same, it should predict
 :math:`p(c \mid x)\, q_c / \pi_c`, normalised.
 
-**From labels.** Fifty random labels of ten equally frequent classes hold two of one and eleven of
-another. So frequencies are taken as drawn from a Dirichlet distribution :math:`(a, \dots, a)`, and
-the counts :math:`n_c` themselves say how alike they are: each :math:`a` weighs what the probability
-of the counts under it is,
+**From labels.** Counts vary by chance: fifty random labels of ten equally frequent classes may
+contain two of one class and eleven of another. So frequencies are assumed to come from a Dirichlet
+distribution :math:`(a, \dots, a)`, and each :math:`a` is weighted by the probability of the counts
+:math:`n_c` under it,
 
 .. math::
     q_c = \sum_a w_a \frac{n_c + a}{N + C a}, \qquad
     w_a \propto \frac{\Gamma(C a)}{\Gamma(N + C a)} \prod_c \frac{\Gamma(n_c + a)}{\Gamma(a)} .
 
-**From the pool**, for labels that were chosen: EM on the predictions for M unlabelled points
-(Saerens et al., 2002), in addition to N with the frequencies of the labels,
+**From the pool**, for labels that were not drawn at random: EM on the predictions for M unlabelled
+points (Saerens et al., 2002), plus N points with the frequencies of the labels,
 
 .. math::
     q'_c \leftarrow \frac{\sum_i p_{q'}(c \mid x_i) + N q_c}{M + N} .
 
-It needs predictions that are calibrated, and hurts where they are not.
+It needs calibrated predictions, and does harm without them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ALIKE = torch.logspace(0, 2, 21, dtype=torch.float64)
 
 
 def check_prior(prior: str | Sequence[float]) -> None:
-    """Refuse what is no prior.
+    """Check a prior.
 
     Raises:
         SpinalError: for an unknown name, or numbers that are not positive.
@@ -54,7 +54,7 @@ def check_prior(prior: str | Sequence[float]) -> None:
 
 
 def check_class_weight(weight: str | Sequence[float] | None) -> None:
-    """Refuse what is no weight of classes.
+    """Check class weights.
 
     Raises:
         SpinalError: for a name other than ``balanced``, or numbers that are not positive.
@@ -86,13 +86,12 @@ def label_frequencies(counts: Tensor) -> Tensor:
 def overcorrected(frequencies: Tensor, before: Tensor) -> Tensor:
     r"""Class frequencies ``[C]`` for classifiers on the features of a network.
 
-    A network that was trained on labels favours their frequent classes in its features as well.
-    So the step from the frequencies before to those wanted is made half as long again:
-    :math:`q'_c \propto \pi_c (q_c / \pi_c)^{1.5}`.
+    The features of a network that was trained on labels also favour the frequent classes. So the
+    correction is increased by half: :math:`q'_c \propto \pi_c (q_c / \pi_c)^{1.5}`.
 
     Args:
-        frequencies: those wanted, ``[C]``.
-        before: those of the labels, ``[C]``.
+        frequencies: the desired frequencies, ``[C]``.
+        before: the frequencies of the labels, ``[C]``.
     """
     shifted = before * (frequencies / before) ** 1.5
     return shifted / shifted.sum()
@@ -102,8 +101,8 @@ def pool_frequencies(log_probs: Tensor, before: Tensor, guard: Tensor, n_labels:
     """Class frequencies ``[C]`` by EM on predictions.
 
     Args:
-        log_probs: for M unlabelled points, ``[M, C]``.
-        before: frequencies under which they were made, ``[C]``.
+        log_probs: predictions for M unlabelled points, ``[M, C]``.
+        before: class frequencies that the predictions assume, ``[C]``.
         guard: frequencies from the labels, ``[C]``.
         n_labels: N.
     """
@@ -118,7 +117,7 @@ def given_frequencies(prior: Sequence[float], n_classes: int) -> Tensor:
     """Class frequencies ``[C]`` from a number for each class.
 
     Raises:
-        SpinalError: if there are not as many numbers as classes.
+        SpinalError: if the number of values is not the number of classes.
     """
     if len(prior) != n_classes:
         raise SpinalError(f"a prior of {len(prior)} numbers, but {n_classes} classes")
@@ -130,11 +129,11 @@ def weighted_frequencies(frequencies: Tensor, weight: str | Sequence[float] | No
     """Class frequencies ``[C]`` if a point of class c counts ``weight[c]`` times.
 
     Args:
-        frequencies: if every point counts once, ``[C]``.
-        weight: a number for each class; ``balanced``: 1 / frequencies; None: 1.
+        frequencies: frequencies if every point counts once, ``[C]``.
+        weight: a number for each class; ``balanced`` for 1 / frequencies; None for 1.
 
     Raises:
-        SpinalError: if there are not as many weights as classes.
+        SpinalError: if the number of weights is not the number of classes.
     """
     if weight is None:
         return frequencies

@@ -1,4 +1,4 @@
-r"""One temperature: :math:`p^\beta / \sum_c p_c^\beta`, by the likelihood of held-out points."""
+r"""Temperature scaling: :math:`p^\beta / \sum_c p_c^\beta`, fitted to held-out points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHOICES = torch.logspace(-1, 0.7, 35)
 
 
 def fit_sharpness(log_probs: Tensor, labels: Tensor) -> float:
-    """The power under which held-out points are most likely; 1 without any.
+    """The power that makes held-out points most likely; 1 if there are none.
 
     Args:
         log_probs: predictions ``[N, C]`` for held-out points.

@@ -1,4 +1,4 @@
-"""Fitted classifiers as tensors by name, to be written to files, and back."""
+"""Conversion of fitted classifiers to named tensors, for files, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def to_tensors(part: Any) -> dict[str, Tensor]:
-    """All tensors in a dataclass and the dataclasses in it, by their paths; circuits are left."""
+    """All tensors in a dataclass and nested dataclasses, by path; circuits are left out."""
     tensors: dict[str, Tensor] = {}
     for field in fields(part):
         value = getattr(part, field.name)
@@ -32,13 +32,13 @@ def to_tensors(part: Any) -> dict[str, Tensor]:
 def from_tensors(
     kind: type[T], tensors: dict[str, Tensor], where: str, circuit: Circuit | None = None
 ) -> T:
-    """What `to_tensors` took apart.
+    """The inverse of `to_tensors`.
 
     Args:
         kind: the dataclass.
-        tensors: by their paths.
-        where: they come from, for messages.
-        circuit: for the circuit in it.
+        tensors: the tensors by path.
+        where: their source, for messages.
+        circuit: the circuit to insert.
 
     Raises:
         FileFormatError: if a tensor is missing.

@@ -1,7 +1,7 @@
-r"""Trees: for tables, where a class is a box of values more often than a cloud of points.
+r"""Trees, for tables, where classes are often separated by thresholds on single columns.
 
-A tree is a circuit as well: a sum over its leaves, each a product of an interval for every feature
-with the class frequencies there. The mean of many trees is a mixture of such circuits.
+A tree is a circuit too: a sum over its leaves, each a product of an interval for every feature and
+the class frequencies in the leaf. The mean of many trees is a mixture of such circuits.
 
 Each tree is grown on a bootstrap sample, with random thresholds (Geurts et al., 2006). The points
 that its sample left out are its held-out points, so nothing has to be fitted twice.
@@ -27,9 +27,9 @@ class Trees:
 
     Attributes:
         roots: the first node of each tree, ``[T]``.
-        feature: what a node asks for, ``[nodes]``; -1 at a leaf.
-        threshold: values up to it go left, ``[nodes]``.
-        children: the nodes below, ``[nodes, 2]``.
+        feature: the feature that a node compares, ``[nodes]``; -1 at a leaf.
+        threshold: values up to the threshold go left, ``[nodes]``.
+        children: the child nodes, ``[nodes, 2]``.
         probs: class frequencies at each node, ``[nodes, C]``.
         prior: class frequencies that count as one more tree, ``[C]``.
     """
@@ -48,7 +48,7 @@ class Trees:
 
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf that each point falls into, ``[N, T]``."""
-        x = x.float()  # as the thresholds were found
+        x = x.float()  # as in training
         node = self.roots.expand(len(x), -1)
         while True:
             feature = self.feature[node]
@@ -66,10 +66,10 @@ def fit_trees(x: Tensor, y: Tensor, n_classes: int, seed: int) -> tuple[Trees, T
         x: features ``[N, D]``.
         y: classes ``[N]``.
         n_classes: C.
-        seed: of the samples and the thresholds.
+        seed: for the samples and the thresholds.
 
     Returns:
-        The trees, and predictions ``[N, C]`` for the same points, each by the trees that did not
+        The trees, and predictions ``[N, C]`` for the same points, each from the trees that did not
         see it.
     """
     features, labels = x.float().numpy(), y.numpy()
@@ -82,7 +82,7 @@ def fit_trees(x: Tensor, y: Tensor, n_classes: int, seed: int) -> tuple[Trees, T
         drawn = rng.integers(len(y), size=len(y))
         left_out = np.setdiff1d(np.arange(len(y)), drawn)
         tree = ExtraTreesClassifier(1, random_state=int(rng.integers(2**31)))
-        with warnings.catch_warnings():  # of almost as many classes as points
+        with warnings.catch_warnings():  # about almost as many classes as points
             warnings.simplefilter("ignore", UserWarning)
             tree.fit(features[drawn], labels[drawn])
         nodes = tree.estimators_[0].tree_

@@ -1,8 +1,8 @@
-"""Units of features: what counts as one step along each of them.
+"""Units of features, that is, how each feature is scaled.
 
-Columns of a table are not comparable, and each needs a unit of its own. Principal components and
-features of networks are: those that vary more also mean more, and one unit for all keeps that. Of
-embeddings often only the direction means anything.
+Columns of a table are not comparable, so each needs its own unit. Principal components and features
+of networks are comparable: those that vary more also matter more, and one common unit preserves
+that. For embeddings, often only the direction matters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spinal.errors import SpinalError
 Kind = Literal["each", "common", "direction"]
 #: All kinds of units, to choose from.
 UNITS: tuple[Kind, ...] = get_args(Kind)
-#: Features beyond this size lose their digits when they are squared in float64.
+#: Larger features lose precision when they are squared in float64.
 _LARGEST = 1e100
 
 
@@ -29,8 +29,8 @@ class Units:
     """Standardises features, so that a point has a mean square of 1, summed over features.
 
     Attributes:
-        kind: ``each`` feature has a unit of its own, its standard deviation; ``common``, all have
-            the same; ``direction``, the same, after vectors were scaled to length 1.
+        kind: ``each`` if every feature has its own unit, its standard deviation; ``common`` if all
+            have the same; ``direction`` for the same, after vectors were scaled to length 1.
         shift: the mean, ``[D]``.
         scale: the units, ``[D]``.
     """
@@ -74,9 +74,9 @@ class Coordinates:
     """Features in units, along their principal axes.
 
     Attributes:
-        units: of the features.
-        origin: the mean, ``[D]`` in those units.
-        axes: orthonormal columns, ``[D, R]``, in the order of falling variance.
+        units: units of the features.
+        origin: the mean, ``[D]``, in these units.
+        axes: orthonormal columns, ``[D, R]``, by decreasing variance.
     """
 
     units: Units
@@ -90,11 +90,11 @@ class Coordinates:
         origin = z.mean(0)
         z = z - origin
         wide = z.shape[1] > len(z)
-        # The eigenvectors of the smaller of two matrices with the same eigenvalues.
+        # The eigenvectors of the smaller of X X^T and X^T X, which have the same eigenvalues.
         variance, vectors = torch.linalg.eigh(z @ z.T if wide else z.T @ z)
         largest = variance[-1].clamp_min(torch.finfo(z.dtype).tiny)
         kept = variance > 1e-12 * largest
-        kept[-1] = True  # at least one, also for points that are all the same
+        kept[-1] = True  # at least one, even if all points are the same
         vectors = vectors[:, kept].flip(1)[:, :most]
         axes = torch.nn.functional.normalize(z.T @ vectors, dim=0) if wide else vectors
         return cls(units, origin, axes)
@@ -112,8 +112,8 @@ def plausible_kinds(x: Tensor) -> tuple[Kind, ...]:
 def in_different_units(deviation: Tensor) -> bool:
     """Whether features with standard deviations ``[D]`` were measured in different units.
 
-    They were, if the largest is more than a hundred times the median. All but the largest features
-    would count for nothing in a common unit.
+    This is assumed if the largest is more than a hundred times the median. In a common unit, only
+    the largest features would have an effect.
     """
     deviation = deviation[deviation > 0]
     return len(deviation) > 0 and bool(deviation.max() > 100 * deviation.median())
@@ -126,8 +126,9 @@ def coordinates_of(
 
     Args:
         parts: all with the same features, if there is a reference.
-        kind: of the units.
-        reference: points that units are taken from; None: those that a part does not hold out.
+        kind: kind of the units.
+        reference: points from which units are computed; None for the points that a part does not
+            hold out.
         most: see `Coordinates.fit`.
     """
     if reference is not None and parts:

@@ -50,7 +50,7 @@ class Estimator(Posterior):
     def __post_init__(self) -> None:
         if isinstance(self.model, type) or not is_estimator(self.model):
             raise SpinalError(
-                f"{self.model!r} is no classifier: it needs fit and predict_proba (of SVC, "
+                f"{self.model!r} is not a classifier: it needs fit and predict_proba (of SVC, "
                 "probability=True)"
             )
 

@@ -56,7 +56,7 @@ def own_posterior(part: Any, name: str, settings: dict[str, Any]) -> Posterior:
         return copy.deepcopy(part)
     if is_estimator(part):
         return Estimator(part(**settings) if isinstance(part, type) else part)
-    raise SpinalError(f"posterior {name}: {part!r} is no Posterior and no classifier")
+    raise SpinalError(f"posterior {name}: {part!r} is neither a Posterior nor a classifier")
 
 
 def describe_posterior(posterior: Posterior) -> tuple[str, dict[str, Any]] | None:
