@@ -1,4 +1,4 @@
-"""What every acquisition function has in common."""
+"""The base class of acquisition functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinal.errors import SpinalError
 
 
 class AcquisitionError(SpinalError, ValueError):
-    """An acquisition function that does not exist, or a setting that it cannot have."""
+    """An unknown acquisition function, or an invalid setting."""
 
 
 class Acquisition(ABC):
@@ -24,7 +24,7 @@ class Acquisition(ABC):
 
     Attributes:
         needs: names of fields of `Candidates`.
-        most_candidates: if there are more candidates, so many are drawn at random; None for no
+        most_candidates: if there are more candidates, this many are drawn at random; None for no
             limit.
     """
 
@@ -33,20 +33,20 @@ class Acquisition(ABC):
 
     @property
     def compares_samples(self) -> bool:
-        """Whether it compares posterior samples, and so needs K > 1."""
+        """Whether it compares posterior samples, which requires K > 1."""
         return False
 
     def scores(self, candidates: Candidates) -> Tensor | None:
         """Scores ``[N]`` that depend on each point alone; None if points are compared.
 
-        Where there are such scores, the points with the highest ones are chosen, and equal ones by
-        chance. Then a pool can be ranked in parts.
+        If there are such scores, the points with the highest scores are chosen, with ties broken at
+        random. A pool can then be ranked in parts.
         """
         return None
 
     @torch.no_grad()
     def select(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
-        """Positions of ``b`` distinct candidates, the first choice first; all, if there are fewer.
+        """Positions of ``b`` distinct candidates, best first; all if there are fewer.
 
         Args:
             candidates: The points to choose from.

@@ -11,7 +11,7 @@ from spinal.acquisition.acquisition import AcquisitionError
 from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.herding import UncertaintyHerding
 
-#: Answers for each class from which on the model's doubt counts more than the pool as it is.
+#: With more labels per class than this, uncertainty counts more than covering the pool.
 _ANSWERS_PER_CLASS = 2
 
 
@@ -21,7 +21,7 @@ class Auto(UncertaintyHerding):
 
     The weight of a point u is :math:`(1 - \alpha) + \alpha U_u / \bar U`, where U is one minus the
     margin between the two most probable classes, and :math:`\alpha = L / (L + 2 C)` for L labelled
-    points and C classes. Without labels it is `MaxHerding`; with a few for each class, mostly
+    points and C classes. Without labels this is `MaxHerding`; with a few labels per class, mostly
     `UncertaintyHerding`. Before there is a model, give all classes the same probability.
 
     A small share of the picks is drawn uniformly from all candidates. Random picks protect against

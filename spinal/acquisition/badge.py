@@ -19,12 +19,13 @@ from spinal.probabilities import mean_log_probs
 class BADGE(Acquisition):
     r"""k-means++ seeding on hypothetical gradients (Ash et al., 2020).
 
-    The gradient of the cross-entropy by the weights of the last layer, the label being the
-    predicted class :math:`\hat y`, is :math:`g_n = (\bar p_n - e_{\hat y_n}) \otimes z_n`: long
-    where the prediction is unsure. As in the authors' code, the first pick is the longest; each
-    further one is drawn in proportion to its squared distance from the nearest picked before.
+    With the predicted class :math:`\hat y` as the label, the gradient of the cross-entropy with
+    respect to the weights of the last layer is
+    :math:`g_n = (\bar p_n - e_{\hat y_n}) \otimes z_n`. It is long if the prediction is uncertain.
+    As in the authors' code, the first pick is the longest gradient. Each further pick is drawn with
+    a probability proportional to its squared distance from the nearest earlier pick.
 
-    Only the factors are held, ``[N, C]`` and ``[N, D]``, never the gradients ``[N, C D]``.
+    Only the factors ``[N, C]`` and ``[N, D]`` are stored, never the gradients ``[N, C D]``.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "features"})
@@ -51,7 +52,7 @@ def plus_plus(points: Products, b: int, generator: torch.Generator) -> Tensor:
 
 
 def draw(weights_N: Tensor, taken: list[int], generator: torch.Generator) -> int:
-    """A position in proportion to its weight, or if all are 0, any that is not taken."""
+    """Draw a position with probability proportional to its weight; if all are 0, any not taken."""
     # In float64: float32 would never reach the last of many points.
     cumulative_N = weights_N.cpu().double().cumsum(0)
     total = cumulative_N[-1]
@@ -60,5 +61,5 @@ def draw(weights_N: Tensor, taken: list[int], generator: torch.Generator) -> int
         free_N[taken] = 0
         return draw(free_N, taken, generator)
     at = torch.rand(1, generator=generator, dtype=torch.float64) * total
-    # right=True skips points of no weight, and so those that are taken.
+    # right=True skips points with weight 0, including those already taken.
     return int(torch.searchsorted(cumulative_N, at, right=True))

@@ -13,23 +13,23 @@ from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.covering import Covering, UnitFeatures
 from spinal.acquisition.scores import mean_log_probs
 
-#: The least ridge, for features that are all 0.
+#: The minimum ridge, for features that are all 0.
 _LEAST_RIDGE = 1e-12
 
 
 @dataclass(frozen=True)
 class BAIT(Covering):
-    r"""Least expected error by Fisher information (Ash et al., 2021), in its two-class form.
+    r"""Minimum expected error, from Fisher information (Ash et al., 2021), in its two-class form.
 
     A point with features :math:`\phi` (centred, of length 1), whose most probable class has
     probability p, adds information :math:`w \phi \phi^\top` about the weights of a logistic
-    regression, where
-    :math:`w = p (1 - p)`. Let F be the mean of these matrices over candidates and labelled points,
-    and :math:`M = \lambda I + \sum w \phi \phi^\top` over labelled points and picks. The batch
-    should have the least :math:`\operatorname{tr}(M^{-1} F)`. Greedily, 2b points are picked, of
-    which b are then dropped, each time the one without which the trace grows least.
+    regression, where :math:`w = p (1 - p)`. Let F be the mean of these matrices over candidates and
+    labelled points, and :math:`M = \lambda I + \sum w \phi \phi^\top` over labelled points and
+    picks. The batch should minimise :math:`\operatorname{tr}(M^{-1} F)`. First, 2b points are
+    picked greedily. Then b of them are dropped, one at a time, each time the one whose removal
+    increases the trace least.
 
-    The start takes :math:`O(N D^2)` time, each pick :math:`O(N D)`.
+    Initialisation takes :math:`O(N D^2)` time, each pick :math:`O(N D)`.
 
     Args:
         regularisation: :math:`\lambda`, as a multiple of :math:`\operatorname{tr}(F) / D`, the mean
@@ -82,12 +82,12 @@ def variance(log_probs_N_K_C: Tensor) -> Tensor:
 def pick_forward(
     points: UnitFeatures, w_M: Tensor, needed_D_D: Tensor, known_D_D: Tensor, n: int
 ) -> tuple[Tensor, Tensor]:
-    r"""Greedily the n points with the greatest fall of :math:`\operatorname{tr}(M^{-1} F)`.
+    r"""Greedily pick n points, each to decrease :math:`\operatorname{tr}(M^{-1} F)` most.
 
-    By Sherman and Morrison, the fall is :math:`w q / (1 + w v)`, with
+    By the Sherman-Morrison formula, the decrease is :math:`w q / (1 + w v)`, with
     :math:`v = \phi^\top M^{-1} \phi` and :math:`q = \phi^\top M^{-1} F M^{-1} \phi`. A pick x
     changes :math:`M^{-1}` by :math:`-c a a^\top`, where :math:`a = M^{-1} x` and
-    :math:`c = w / (1 + w x^\top a)`, so that v and q follow from two products with each point.
+    :math:`c = w / (1 + w x^\top a)`, so v and q follow from two products with each point.
 
     Args:
         points: The points to pick from.
@@ -121,17 +121,17 @@ def pick_forward(
 def prune_backward(
     rows_P_D: Tensor, w_P: Tensor, needed_D_D: Tensor, inverse_D_D: Tensor, b: int
 ) -> Tensor:
-    r"""The b of P picks that are left when those that matter least are dropped.
+    r"""Keep b of P picks; those that matter least are dropped.
 
-    Without one of them, :math:`\operatorname{tr}(M^{-1} F)` grows by :math:`w q / (1 - w v)`. All
-    that has to be known of the matrices are the products of the picks with each other.
+    Without a pick, :math:`\operatorname{tr}(M^{-1} F)` grows by :math:`w q / (1 - w v)`. Only the
+    products of the picks with each other are needed.
 
     Args:
         rows_P_D: The picks.
         w_P: Their variances.
         needed_D_D: F.
         inverse_D_D: The inverse of M, with all picks.
-        b: How many are left.
+        b: How many to keep.
 
     Returns:
         Indices ``[b]`` of the picks, ascending.

@@ -17,32 +17,31 @@ from spinal.acquisition.scores import bald
 
 #: Candidates that are evaluated together.
 _BLOCK = 64
-#: Standard errors, at their worst, by which a gain that was estimated earlier may be too low.
+#: An earlier estimate of a gain may be too low by this many (worst-case) standard errors.
 _DOUBT = 2.0
 #: Nats that float32 cannot distinguish from 0.
 _ROUNDING = 1e-6
-#: A gain that is this small a part of the first one: the posterior samples are used up.
+#: If a gain is below this share of the first one, the posterior samples are used up.
 _USED_UP = 1e-2
 
 
 @dataclass(frozen=True)
 class BatchBALD(Acquisition):
-    r"""Greedily, the point that adds most to :math:`I(y_S; \omega)` (Kirsch et al., 2019).
+    r"""Greedily picks the point that adds most to :math:`I(y_S; \omega)` (Kirsch et al., 2019).
 
-    Unlike BALD it does not choose two points with the same information. It is exact
-    while there are at most M possible labellings of the batch, that is, for the first
-    :math:`1 + \log_C M` points; then M of them are drawn at random. See
-    `spinal.acquisition.labellings`.
+    Unlike BALD, it does not choose two points with the same information. It is exact while there
+    are at most M possible labellings of the batch, that is, for the first :math:`1 + \log_C M`
+    points; after that, M labellings are drawn at random. See `spinal.acquisition.labellings`.
 
     **A batch cannot contain more than log K nats of information** about K samples. After that,
-    all further points look equally good. When a point would add less than a hundredth of
-    what the first one did, the rest of the batch is therefore chosen as another batch, from the
-    points that are left. More posterior samples delay this.
+    all further points look equally good. So when a point would add less than a hundredth of the
+    gain of the first one, the rest of the batch is chosen as a new batch, from the remaining
+    points. More posterior samples delay this.
 
     Args:
-        labellings: M. Time is in proportion to it.
-        buffer: How many float32 numbers are held at once; the size of the pool does not matter.
-            Little more than the processor's cache holds is best.
+        labellings: M. Time is proportional to it.
+        buffer: How many float32 numbers are in memory at once, for a pool of any size. Slightly
+            more than the processor's cache is best.
     """
 
     labellings: int = 10_000
@@ -71,7 +70,7 @@ def batchbald(
     buffer: int = 1 << 21,
     lazy: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Positions ``[b]``, and the information in nats that each adds to those before it.
+    """Positions ``[b]``, and the information in nats that each adds to the earlier ones.
 
     With ``lazy=False`` every candidate is evaluated at every step, for comparison.
     """
@@ -96,17 +95,17 @@ def _one_batch(
     generator: torch.Generator,
     lazy: bool,
 ) -> list[tuple[int, float]]:
-    """Positions and gains of ``b`` points, or fewer if the posterior samples are used up before.
+    """Positions and gains of ``b`` points, or fewer if the posterior samples are used up.
 
     ``alone_N`` are the gains of a first point, -inf where a point is taken.
     """
     highest = top(alone_N, b, generator)
     first = float(alone_N[highest[0]])
-    if first <= _ROUNDING:  # nothing is to be learned from any of them
+    if first <= _ROUNDING:  # no candidate is informative
         return [(int(i), float(alone_N[i])) for i in highest]
     batch = [(int(highest[0]), first)]
     _, samples, classes = log_probs_N_K_C.shape
-    # A gain is a mean over M labellings of numbers from 0 to this, so that its variance is at most
+    # A gain is a mean over M labellings of numbers from 0 to this, so its variance is at most
     # gain * most / M (Bhatia and Davis, 2000).
     most = math.log(min(samples, classes))
     bound_N = _upper(alone_N, most / known.limit)
@@ -131,10 +130,10 @@ def _one_batch(
 
 
 def _upper(gains: Tensor, variance: float) -> Tensor:
-    """What the gains can be estimated at from now on, as the batch grows, at most.
+    """Upper bounds for the estimates of these gains as the batch grows.
 
-    Information given more labels is never more: true gains only fall (the objective is submodular),
-    so that a point whose gain *was* below the best *is* below it, and need not be evaluated.
-    Estimates are allowed `_DOUBT` standard errors on top.
+    True gains never increase as labels are added (the objective is submodular), so a point whose
+    gain *was* below the best *is* still below it, and need not be evaluated. `_DOUBT` standard
+    errors are added for estimates.
     """
     return gains + _DOUBT * (gains.clamp_min(0) * variance).sqrt() + _ROUNDING

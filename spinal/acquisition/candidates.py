@@ -1,4 +1,4 @@
-"""What an acquisition function chooses from: arrays, one row for each candidate."""
+"""The input of an acquisition function: arrays with one row for each candidate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor
 
 from spinal.errors import DataError
 
-#: How far the probabilities of a point may be from 1 in all: coarse enough for float16 origins.
+#: How far the sum of a point's probabilities may be from 1: enough for values from float16.
 _NORMALISED = 1e-3
-#: Elements that are worked on at once where a whole ``[N, K, C]`` copy is not wanted.
+#: Elements per chunk, to avoid a complete copy of ``[N, K, C]``.
 _CHUNK = 1 << 20
 
 
@@ -20,8 +20,7 @@ _CHUNK = 1 << 20
 class Candidates:
     """N points to choose from. Fields that the acquisition function does not need are None.
 
-    Shapes: N candidates, K posterior samples, C classes, D features, L points that are labelled
-    already.
+    Shapes: N candidates, K posterior samples, C classes, D features, L labelled points.
 
     Args:
         log_probs: ``log_probs_N_K_C``: natural logs of class probabilities. Sample k is the same
@@ -31,11 +30,11 @@ class Candidates:
             labelled yet. L may be 0.
         labelled_log_probs: ``log_probs`` of those points, ``[L, K, C]``.
         moments: Means and variances, ``[N, 2, C]``, of the class probabilities over the posterior,
-            where they are known without samples.
+            if they are known without samples.
         log_density: ``log p(z)``, ``[N]``: low for outliers.
-        ids: Distinct integers ``[N]`` that identify points; 0 to N - 1 by default. Random numbers,
-            and so the breaking of ties, depend on them: the same points in another order give
-            the same picks.
+        ids: Distinct integers ``[N]`` that identify points; 0 to N - 1 by default. Random numbers
+            and tie breaking depend on them, so the same points in another order give the same
+            picks.
         label_probs: For C independent classes, the probability of each, ``[N, C]``. They need not
             sum to 1.
     """
@@ -54,7 +53,7 @@ class Candidates:
         return next((len(array) for _, array in self._rows()), 0)
 
     def check(self, needs: Iterable[str]) -> None:
-        """Refuse candidates that lack something, or whose arrays cannot be what they should be."""
+        """Raise an error if a needed array is missing or invalid."""
         for name in sorted(needs):
             if getattr(self, name) is None:
                 raise DataError(f"this acquisition function needs {name}, which is not given")
@@ -83,14 +82,14 @@ class Candidates:
         return self.ids.cpu().argsort()
 
     def take(self, positions: Tensor) -> Candidates:
-        """The candidates at these positions, in this order; no copy if they are in it already."""
+        """The candidates at these positions, in this order; not copied if the order is the same."""
         if torch.equal(positions, torch.arange(len(self))):
             return self
         rows = {name: array[positions.to(array.device)] for name, array in self._rows()}
         return replace(self, **rows)
 
     def _rows(self) -> list[tuple[str, Tensor]]:
-        """The arrays with one row for each candidate that are given."""
+        """The given arrays that have one row for each candidate."""
         arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
         return [(name, a) for name, a in arrays if a is not None and "labelled" not in name]
 
@@ -102,7 +101,7 @@ def chunks(log_probs_N_K_C: Tensor) -> Iterable[Tensor]:
 
 
 def _check_array(name: str, array: Tensor) -> None:
-    """Refuse an array of the wrong kind, shape, or content."""
+    """Raise an error for an array of the wrong kind, shape or content."""
     if not isinstance(array, Tensor):
         raise DataError(f"{name} is a {type(array).__name__}; give a torch tensor")
     axes = {"log_probs": 3, "labelled_log_probs": 3, "moments": 3, "log_density": 1}.get(name, 2)

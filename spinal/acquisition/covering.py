@@ -11,7 +11,7 @@ from torch import Tensor
 from spinal.acquisition.acquisition import Acquisition
 from spinal.acquisition.candidates import Candidates
 
-#: Numbers that are worked on at once.
+#: Numbers per chunk.
 CHUNK = 1 << 22
 #: Shorter vectors are not scaled to length 1.
 _LEAST_NORM = 1e-12
@@ -53,11 +53,10 @@ class Covering(Acquisition):
 
 
 class UnitFeatures:
-    r"""Features about the centre of the pool, scaled to length 1.
+    r"""Features relative to the centre of the pool, scaled to length 1.
 
     Distances between them do not depend on the scale of the features, and are at most 2. A vector
-    at the centre itself stays 0. Rows are computed when they are needed: a copy of the pool is
-    never held.
+    at the centre itself stays 0. Rows are computed when they are needed: the pool is never copied.
 
     Args:
         features_N_D: The candidates' features.
@@ -88,7 +87,7 @@ class UnitFeatures:
             yield self.rows(indices)
 
     def inner_products(self, vectors_D_V: Tensor) -> Tensor:
-        """Of all M rows with V vectors, ``[M, V]``, without making the rows."""
+        """Inner products of all M rows with V vectors, ``[M, V]``, without computing the rows."""
         if self._norms_N is None:
             parts = self._features.split(max(1, CHUNK // self.dim))
             self._norms_N = torch.cat([(part - self._centre_D).norm(dim=1) for part in parts])
@@ -98,17 +97,17 @@ class UnitFeatures:
         return inner_N_V[self._positions.to(inner_N_V.device)]
 
     def scale(self, features_B_D: Tensor) -> Tensor:
-        """Other features, about the same centre and scaled to length 1."""
+        """Other features, relative to the same centre and scaled to length 1."""
         centred_B_D = features_B_D.to(self._dtype) - self._centre_D
         return torch.nn.functional.normalize(centred_B_D, eps=_LEAST_NORM)
 
 
 def first_occurrences(features_N_D: Tensor, known_L_D: Tensor, order_N: Tensor) -> Tensor:
-    """Which of the rows, taken in this order, differ from all rows before and all known ones.
+    """Which of the rows, in this order, differ from all earlier rows and all known rows.
 
     Args:
         features_N_D: The rows.
-        known_L_D: Rows that come before all others.
+        known_L_D: The known rows.
         order_N: A permutation of the N rows.
 
     Returns:
@@ -125,6 +124,6 @@ def first_occurrences(features_N_D: Tensor, known_L_D: Tensor, order_N: Tensor) 
 
 
 def _row_hashes(rows_B_D: Tensor) -> list[int]:
-    """A hash of each row: 64 bits, so that different rows of one pool never share theirs."""
+    """A 64-bit hash of each row, so that collisions within a pool are negligible."""
     positive_zeros = rows_B_D.cpu() + 0.0  # -0.0 equals 0.0, but its bytes do not
     return [hash(row.tobytes()) for row in positive_zeros.numpy()]

@@ -19,9 +19,9 @@ class Custom(Acquisition):
 
     Attributes:
         score: maps `Candidates` to one number for each, ``[N]``. If the function has an attribute
-            ``needs``, it names the fields of `Candidates` that are filled in; else these are
-            ``log_probs`` (with K = 1) and ``features``. A true attribute ``compares_samples`` asks
-            for posterior samples in ``log_probs``.
+            ``needs``, it names the fields of `Candidates` that are filled in; otherwise these are
+            ``log_probs`` (with K = 1) and ``features``. Set an attribute ``compares_samples`` to
+            True to get posterior samples in ``log_probs``.
     """
 
     score: Callable[[Candidates], Tensor]

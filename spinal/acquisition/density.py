@@ -17,21 +17,21 @@ from spinal.acquisition.scores import COMPARING, Score
 
 @dataclass(frozen=True)
 class DensityWeighted(Acquisition):
-    r"""The ``b`` highest of :math:`s_n \cdot (\mathrm{rank}\, p(z_n) / N)^\beta`.
+    r"""The ``b`` highest values of :math:`s_n \cdot (\mathrm{rank}\, p(z_n) / N)^\beta`.
 
-    A reading of the paper's remark that the output of the SPN serves "to calculate the weights by
-    which the acquisition function are multiplied", of which it says no more. Besides the class
-    probabilities, from which the score is computed, the roots of an SPN give their sum, the density
-    :math:`p(z)`. As a weight it keeps outliers from being chosen (information density;
-    Settles and Craven, 2008). Its rank among the candidates, from 1 to N, is taken, since densities
-    over a hundred features differ by hundreds of nats, which would outweigh any score.
+    This is one interpretation of the paper's remark that the output of the SPN serves "to calculate
+    the weights by which the acquisition function are multiplied", which it does not explain. In
+    addition to class probabilities, from which the score is computed, an SPN gives the density
+    :math:`p(z)`. As a weight, it prevents the choice of outliers (information density; Settles and
+    Craven, 2008). The weight is the rank of the density among the candidates, from 1 to N, because
+    densities over a hundred features differ by hundreds of nats, which would outweigh any score.
 
-    The other reading, the probability of the most probable class as the weight, would favour what
-    the score is there to avoid.
+    The other interpretation, the probability of the most probable class as the weight, would favour
+    the points that the score is meant to avoid.
 
     Args:
         score: One of `spinal.acquisition.scores`.
-        strength: :math:`\beta`; with 0 the density does not count.
+        strength: :math:`\beta`; with 0 the density has no effect.
     """
 
     score: Score

@@ -1,19 +1,19 @@
-"""Squared Euclidean distances, one point to all: never an array of N x N numbers."""
+"""Squared Euclidean distances from one point to all, without an N x N array."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-#: Distances that are held at once.
+#: Number of distances in memory at once.
 _CHUNK = 1 << 22
 
 
 class Products:
-    r"""Points :math:`a_n \otimes b_n \otimes \dots`, held as their factors.
+    r"""Points :math:`a_n \otimes b_n \otimes \dots`, stored as their factors.
 
-    Norms and inner products of such points are products of those of the factors, so that distances
-    need no array of the size of the points. With one factor they are plain vectors.
+    Their norms and inner products are products over the factors, so the points themselves are never
+    computed. With one factor they are plain vectors.
     """
 
     def __init__(self, *factors: Tensor) -> None:
@@ -23,24 +23,24 @@ class Products:
             self.squared_norms_N *= squared_norms(factor)
 
     def squared_distances(self, i: int) -> Tensor:
-        """From point ``i`` to every point, ``[N]``; exactly 0 to itself."""
+        """Squared distances from point ``i`` to every point, ``[N]``; exactly 0 to itself."""
         inner_N = torch.ones_like(self.squared_norms_N)
         for factor in self._factors:
             inner_N *= factor @ factor[i]
-        # In place: what is left of the time goes into allocations otherwise.
+        # In place, because allocations would take most of the remaining time.
         away_N = inner_N.mul_(-2).add_(self.squared_norms_N).add_(self.squared_norms_N[i])
         away_N[i] = 0
         return away_N.clamp_min_(0)
 
 
 def squared_norms(points_N_D: Tensor) -> Tensor:
-    """Of all points, ``[N]``, without a copy of their size."""
+    """Squared norms of all points, ``[N]``, without copying the points."""
     rows = max(1, _CHUNK // max(1, points_N_D.shape[1]))
     return torch.cat([part.square().sum(1) for part in points_N_D.split(rows)])
 
 
 def squared_distances_to_nearest(points_N_D: Tensor, others_L_D: Tensor) -> Tensor:
-    """From every point to the nearest of the others, ``[N]``; infinite if there are none."""
+    """Squared distance of each point to the nearest of the others, ``[N]``; infinite if none."""
     if not len(others_L_D):
         return points_N_D.new_full((len(points_N_D),), torch.inf)
     norms_L = others_L_D.square().sum(1)

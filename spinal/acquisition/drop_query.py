@@ -15,22 +15,22 @@ from spinal.acquisition.ranking import top
 from spinal.acquisition.scores import mean_log_probs
 from spinal.acquisition.typiclust import cluster_points
 
-#: Points that are clustered, at most.
+#: Maximum number of points that are clustered.
 _MOST_CLUSTERED = 10_000
 
 
 @dataclass(frozen=True)
 class DropQuery(Covering):
-    r"""From each group of points whose predicted class flips, the central one (Gupte et al., 2024).
+    r"""Central points of clusters of points whose predicted class flips (Gupte et al., 2024).
 
     Each of the K posterior samples is the model without some of its features, such as an SPN with
-    these summed out. A sample flips a point if it predicts another class than all samples together.
-    Points that more than half of the samples flip fall into b groups by k-means; the point nearest
-    to the centre of each is asked. Where there are not many such points, those that follow in the
-    share of flips are clustered, too.
+    these features marginalised. A sample flips a point if it predicts another class than the mean
+    of all samples. Points that more than half of the samples flip are divided into b clusters by
+    k-means, and the point nearest to the centre of each is asked. If there are too few such points,
+    those with the next highest share of flips are clustered too.
 
     Args:
-        choice: How many points are clustered for each pick, at least.
+        choice: The minimum number of clustered points per pick.
     """
 
     choice: int = 10
@@ -58,13 +58,13 @@ class DropQuery(Covering):
         seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
         group_F = torch.from_numpy(cluster_points(rows_F_D.numpy(), b, seed))
         central = [nearest_to_mean(rows_F_D, group_F == g) for g in group_F.unique()]
-        # Fewer groups than picks: the points that flip most, of those that are left.
+        # Fewer clusters than picks: add the remaining points that flip most.
         others = [i for i in range(len(flipped_F)) if i not in set(central)]
         return flipped_F[(central + others)[:b]]
 
 
 def share_of_flips(log_probs_N_K_C: Tensor) -> Tensor:
-    """How many samples predict another class than their mean, from 0 to 1, ``[N]``."""
+    """The share of samples that predict another class than their mean, from 0 to 1, ``[N]``."""
     parts = []
     for part in chunks(log_probs_N_K_C):
         predicted_N = mean_log_probs(part.double()).argmax(1)

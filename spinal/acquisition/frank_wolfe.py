@@ -1,7 +1,7 @@
-r"""Bayesian Batch (ACS-FW): the batch whose likelihood approximates that of the pool.
+r"""Bayesian Batch (ACS-FW): the batch whose likelihood approximates the likelihood of the pool.
 
-Pinsler et al., 2019. Each point n has an expected log-likelihood, a function of the parameters; its
-projections on J parameters drawn from the posterior are a vector:
+Pinsler et al., 2019. Each point n has an expected log-likelihood, a function of the parameters. Its
+values at J parameters drawn from the posterior form a vector:
 
 .. math::
     L_n(\theta) = \sum_c p(c \mid x_n) \log p(c \mid x_n, \theta) + \gamma H[p(\cdot \mid x_n)],
@@ -24,11 +24,11 @@ from spinal.acquisition.candidates import Candidates, chunks
 from spinal.acquisition.ranking import argmax
 from spinal.probabilities import entropy, mean_log_probs
 
-#: Added to squared norms, so that a point without a likelihood has a direction.
+#: Added to squared norms, to avoid division by 0.
 _NORM = 1e-6
-#: The least log-probability: a sample may rule out what the mean does not.
+#: The minimum log-probability: a sample may rule out a class that the mean does not.
 _LOWEST = -100.0
-#: A step that gains this small a part of the target's squared norm is rounding.
+#: A step that gains less than this share of the target's squared norm is a rounding error.
 _DONE = 1e-12
 
 
@@ -37,8 +37,8 @@ class FrankWolfe(Acquisition):
     r"""ACS-FW, on the samples of any posterior; :math:`O(N J)` for each point.
 
     Args:
-        projections: J, the number of posterior samples that likelihoods are projected on; all, if
-            there are fewer. The mean :math:`p(c \mid x_n)` is that of all samples.
+        projections: J, the number of posterior samples at which likelihoods are evaluated; all if
+            there are fewer. The mean :math:`p(c \mid x_n)` is over all samples.
         gamma: The weight of the entropy, :math:`\gamma`.
     """
 
@@ -61,7 +61,7 @@ class FrankWolfe(Acquisition):
 
 
 def project(log_probs_N_K_C: Tensor, projections: int, gamma: float) -> Tensor:
-    r"""The vectors :math:`\hat L_n`, ``[N, J]``, on the first J of K samples."""
+    r"""The vectors :math:`\hat L_n`, ``[N, J]``, for the first J of K samples."""
     parts = []
     for part_n_K_C in chunks(log_probs_N_K_C):
         mean_n_C = mean_log_probs(part_n_K_C)
@@ -73,10 +73,10 @@ def project(log_probs_N_K_C: Tensor, projections: int, gamma: float) -> Tensor:
 
 
 def fill(vectors_N_J: Tensor, b: int, generator: torch.Generator) -> Tensor:
-    """Positions ``[b]`` of vectors that approximate the sum of all, by ``b`` Frank-Wolfe steps.
+    """Positions ``[b]`` of vectors that approximate the sum of all, from ``b`` Frank-Wolfe steps.
 
-    Steps may return to the same points, and so choose fewer. The rest of the batch is then
-    chosen in the same way, to approximate the remaining points.
+    Steps may return to the same points, which gives fewer than ``b`` points. The rest of the batch
+    is then chosen in the same way, to approximate the remaining points.
     """
     left = torch.arange(len(vectors_N_J))
     batch = left[:0]
@@ -84,7 +84,7 @@ def fill(vectors_N_J: Tensor, b: int, generator: torch.Generator) -> Tensor:
         vectors_n_J = vectors_N_J if not len(batch) else vectors_N_J[left.to(vectors_N_J.device)]
         target_J = vectors_n_J.sum(0, dtype=torch.float64)
         chosen, _, _ = frank_wolfe(vectors_n_J, target_J, b - len(batch), generator)
-        if not len(chosen):  # all that is left has no likelihood to speak of
+        if not len(chosen):  # all remaining likelihoods are almost constant
             chosen = torch.randperm(len(left), generator=generator)[: b - len(batch)]
         batch = torch.cat([batch, left[chosen]])
         rest = torch.ones(len(left), dtype=torch.bool)
@@ -96,7 +96,7 @@ def fill(vectors_N_J: Tensor, b: int, generator: torch.Generator) -> Tensor:
 def frank_wolfe(
     vectors_N_J: Tensor, target_J: Tensor, steps: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Make :math:`\sum_n w_n v_n` approach a target, by one vector at each step.
+    r"""Approximate a target by :math:`\sum_n w_n v_n`, adding one vector at each step.
 
     With :math:`\sigma_n = \sqrt{|v_n|^2 + 10^{-6}}` and :math:`\sigma = \sum_n \sigma_n`, the
     problem is
@@ -104,12 +104,12 @@ def frank_wolfe(
     .. math:: \min_w \big| t - \textstyle\sum_n w_n v_n \big|^2
         \quad\text{so that}\quad w \ge 0,\ \textstyle\sum_n \sigma_n w_n \le \sigma,
 
-    and a step goes towards the corner :math:`(\sigma / \sigma_f) e_f` that the residual points at
-    most, as far as the residual falls. It ends early if no step makes it fall.
+    and a step goes towards the corner :math:`(\sigma / \sigma_f) e_f` that is best aligned with the
+    residual, as far as the residual decreases. It ends early if no step decreases the residual.
 
     Returns:
-        The points that were chosen, in the order in which they were first; their weights; the norm
-        of the residual after every step.
+        The chosen points, in the order in which they were first chosen; their weights; the norm of
+        the residual after every step.
     """
     norms_N = (vectors_N_J.square().sum(1) + _NORM).sqrt()
     directions_N_J = vectors_N_J / norms_N.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""Herding: cover the pool, or its uncertain part, by similar points."""
+"""Herding: cover the pool, or its uncertain part, with similar points."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.covering import CHUNK, Covering, UnitFeatures
 from spinal.acquisition.scores import margin
 
-#: Candidates that are considered at most: the kernel from them to the sample is held in memory.
+#: Maximum number of candidates: the kernel between them and the sample is stored in memory.
 _MOST_CANDIDATES = 50_000
 #: Candidates whose gains are recomputed at once, in lazy greedy search.
 _LAZY_BLOCK = 64
-#: Distances of float32 vectors of length 1 that are 0 up to rounding.
+#: Smaller distances between float32 vectors of length 1 may be rounding errors.
 _LEAST_DISTANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class MaxHerding(Covering):
-    r"""Greedily, the point that covers most of what is not covered yet (Bae et al., 2024).
+    r"""Greedily picks the point that increases the coverage of the pool most (Bae et al., 2024).
 
     With a Gaussian kernel k on centred features of length 1, a set S covers a point u by
     :math:`\max_{s \in S} k(s, u)`. Each pick adds most to the mean over the pool:
@@ -34,9 +34,10 @@ class MaxHerding(Covering):
     It needs no model and no labels, so it can choose the first points. The width of the kernel
     depends on the pool and the number of labels: see `covering_radius`.
 
-    The mean is over a sample of the pool. Gains only fall as S grows (the objective is submodular),
-    so that only candidates whose last known gain is high are evaluated again: the picks are those
-    of the exhaustive search. Of more than 50,000 candidates, as many are drawn at random.
+    The mean is over a sample of the pool. Gains never increase as S grows (the objective is
+    submodular), so only candidates whose last known gain is high are evaluated again; the picks are
+    the same as in an exhaustive search. If there are more than 50,000 candidates, 50,000 are drawn
+    at random.
 
     Args:
         sample: How many points of the pool, drawn at random, are to be covered.
@@ -57,10 +58,10 @@ class MaxHerding(Covering):
         return torch.tensor(self._coverage(candidates, distinct_M, b).pick(b))
 
     def _coverage(self, candidates: Candidates, distinct_M: Tensor, b: int) -> Coverage:
-        """What is to be covered, as well as the labelled points cover it."""
+        """The points to cover, with the coverage by the labelled points."""
         assert candidates.features is not None
         assert candidates.labelled_features is not None
-        # The order is random already: the first are a sample.
+        # The order is random already, so the first points are a random sample.
         distinct_M = distinct_M[: max(_MOST_CANDIDATES, b)]
         points = UnitFeatures(candidates.features, distinct_M)
         sample_U_D = points.rows(torch.arange(min(self.sample, len(points))))
@@ -76,7 +77,7 @@ class MaxHerding(Covering):
         return coverage
 
     def _weights(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
-        """How much it counts that a point is covered, ``[U]``."""
+        """The weight of each point in the mean coverage, ``[U]``."""
         return torch.ones(len(sampled_U))
 
 
@@ -85,8 +86,8 @@ class UncertaintyHerding(MaxHerding):
     r"""`MaxHerding` weighted by uncertainty (Bae et al., 2025).
 
     The mean is weighted by :math:`1 - (\bar p_{(1)} - \bar p_{(2)})`, one minus the margin between
-    the two most probable classes. While the model knows little, all weights are alike, and the pool
-    is covered; later, picks are where the classes meet.
+    the two most probable classes. While the model knows little, all weights are similar, and the
+    picks cover the pool; later, they cover the boundaries between classes.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "features", "labelled_features"})
@@ -96,19 +97,19 @@ class UncertaintyHerding(MaxHerding):
         return weights_U if weights_U.any() else torch.ones_like(weights_U)
 
     def _doubt(self, candidates: Candidates, sampled_U: Tensor) -> Tensor:
-        """How unsure the model is of each point, from 0 to 1, ``[U]``."""
+        """The uncertainty of the model about each point, from 0 to 1, ``[U]``."""
         assert candidates.log_probs is not None
         return margin(candidates.log_probs[sampled_U.to(candidates.log_probs.device)])
 
 
 class Coverage:
-    r"""How well U points are covered, and what M candidates would add to it.
+    r"""The coverage of U points, and how much each of M candidates would add to it.
 
-    A point is covered by the kernel to the most similar point that was added.
+    The coverage of a point is the kernel between it and the most similar point that was added.
 
     Args:
         kernel_M_U: The kernel between candidates and points, from 0 to 1.
-        weights_U: How much each point counts.
+        weights_U: The weight of each point.
 
     Attributes:
         covered_U: How well each point is covered, from 0 to 1.
@@ -124,25 +125,25 @@ class Coverage:
         return len(self._kernel_M_U)
 
     def add(self, kernel_B_U: Tensor) -> None:
-        """Count the points as covered by others, too, given the kernel to them."""
+        """Add other points to the coverage, given the kernel to them."""
         if len(kernel_B_U):
             torch.maximum(self.covered_U, kernel_B_U.amax(0), out=self.covered_U)
 
     def add_candidates(self, candidates: Tensor) -> None:
-        """Count the points as covered by these candidates, too."""
+        """Add these candidates to the coverage."""
         self.add(self._kernel_M_U[candidates.to(self._kernel_M_U.device)])
 
     def gains(self, candidates: Tensor) -> Tensor:
-        """What each of these candidates, added alone, would add to the mean coverage."""
+        """How much each of these candidates alone would add to the mean coverage."""
         kernel_B_U = self._kernel_M_U[candidates.to(self._kernel_M_U.device)]
         return kernel_B_U.sub_(self.covered_U).clamp_min_(0) @ self._weights_U
 
     def pick(self, b: int, taken: Sequence[int] = ()) -> list[int]:
-        """Add ``b`` candidates, each with the greatest gain given those before (lazy greedy).
+        """Add ``b`` candidates, each with the greatest gain given the earlier ones (lazy greedy).
 
         Args:
             b: How many.
-            taken: Candidates that are left out.
+            taken: Candidates to leave out.
 
         Returns:
             The candidates, in the order in which they were added.
@@ -174,18 +175,18 @@ def gaussian(a_N_D: Tensor, b_M_D: Tensor, radius: float) -> Tensor:
 
 
 def squared_distances(a_N_D: Tensor, b_M_D: Tensor) -> Tensor:
-    """Between all pairs of rows, ``[N, M]``."""
+    """Squared distances between all pairs of rows, ``[N, M]``."""
     inner_N_M = torch.addmm(b_M_D.square().sum(1), a_N_D, b_M_D.T, alpha=-2)
     return inner_N_M.add_(a_N_D.square().sum(1, keepdim=True)).clamp_min_(0)
 
 
 def covering_radius(points_U_D: Tensor, n: int) -> float:
-    """How far a point has to reach if n of them are to cover all U.
+    """The radius at which n points can cover all U points.
 
     Each of n points has to cover m = U / n points. The radius is the median, over the points, of
-    the distance to the m-th nearest other one. It decreases as labels are added, down to the
-    distance of nearest neighbours. It depends neither on the number of points nor on how
-    many nearly coincide.
+    the distance to the m-th nearest other point. It decreases as labels are added, down to the
+    distance between nearest neighbours. It depends neither on the number of points nor on the
+    number of near-duplicates.
     """
     away_U_U = squared_distances(points_U_D, points_U_D).fill_diagonal_(-1)
     # The nearest is the point itself.

@@ -1,4 +1,4 @@
-"""k-center greedy (core-set): always the point that is farthest from all labelled ones."""
+"""k-center greedy (core-set): always the point that is farthest from all labelled points."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spinal.acquisition.ranking import argmax
 class KCenter(Acquisition):
     r"""Farthest-first traversal of the feature space (Sener and Savarese, 2018).
 
-    Each pick is :math:`\arg\max_n \min_{m \in L \cup S} |z_n - z_m|`, of the labelled points L and
-    those picked before; the radius that is left uncovered is at most twice the least possible.
-    Without any labelled point, the first pick is random. :math:`O(N D)` time for each pick.
+    Each pick is :math:`\arg\max_n \min_{m \in L \cup S} |z_n - z_m|`, with the labelled points L
+    and the earlier picks S. The remaining covering radius is at most twice the minimum. Without
+    labelled points, the first pick is random. Each pick takes :math:`O(N D)` time.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labelled_features"})
@@ -28,7 +28,7 @@ class KCenter(Acquisition):
     def _pick(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
         assert candidates.features is not None
         assert candidates.labelled_features is not None
-        # Differences of large squares lose digits; about the mean, squares are small.
+        # Differences of large squares lose precision; after centring, squares are small.
         centre_D = candidates.features.mean(0)
         points_N_D = candidates.features - centre_D
         nearest_N = squared_distances_to_nearest(
@@ -38,5 +38,5 @@ class KCenter(Acquisition):
         for _ in range(b):
             picks.append(argmax(nearest_N, generator))
             torch.minimum(nearest_N, points.squared_distances(picks[-1]), out=nearest_N)
-            nearest_N[picks[-1]] = -1  # below duplicates of what was picked
+            nearest_N[picks[-1]] = -1  # below duplicates of picked points
         return torch.tensor(picks)

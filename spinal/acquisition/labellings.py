@@ -9,10 +9,10 @@ in a further label is
     I(y_x; \omega \mid y_S) = \sum_{y_S} q(y_S) \Big( H\big[\textstyle\sum_k p(k \mid y_S)\,
         p(y_x \mid \omega_k)\big] - \sum_k p(k \mid y_S) H[p(y_x \mid \omega_k)] \Big).
 
-It is the difference of joint entropies in the paper, and in the sampled regime the same estimator
-up to a control variate (the second sum, whose expectation is known, is taken over the labellings
-that were drawn). In this form no product of probabilities can underflow, no large entropies are
-subtracted, and no term is negative: float32 is sufficient.
+This equals the difference of joint entropies in the paper. With sampled labellings it is the same
+estimator up to a control variate (the second sum, whose expectation is known, is taken over the
+labellings that were drawn). In this form no product of probabilities can underflow, no large
+entropies are subtracted, and no term is negative, so float32 is sufficient.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from torch import Tensor
 
 from spinal.probabilities import entropy
 
-#: Probabilities are lifted to this, weights of samples below the other are dropped: neither is
-#: visible in a result, and no product of the two is too small for float32.
+#: Smaller probabilities are raised to the first value, and smaller sample weights are dropped.
+#: Neither affects a result, and no product of the two is too small for float32.
 _LEAST_PROBABILITY = 1e-20
 _LEAST_WEIGHT = 1e-12
-#: A sample that lacks less than this of all weight has all of it, for float32.
+#: If the weight of a sample is closer to 1 than this, it is 1 in float32.
 _NO_DOUBT = 1e-7
 
 
 class Labellings:
-    """Labellings of a batch that grows: all of them while they are few, else a sample of them.
+    """Labellings of a growing batch: all of them while there are few, otherwise a sample.
 
     Args:
         samples: K, the number of posterior samples.
-        limit: M, how many labellings are kept at most (rounded up to a multiple of K when they are
-            drawn: each posterior sample draws as many).
-        buffer: How many numbers may be held at once in `information`, in addition to the arguments.
+        limit: M, the maximum number of labellings (rounded up to a multiple of K when they are
+            drawn, because each posterior sample draws the same number).
+        buffer: How many numbers `information` may store at once, in addition to the arguments.
     """
 
     def __init__(self, samples: int, limit: int, buffer: int, device: torch.device) -> None:
@@ -50,7 +50,7 @@ class Labellings:
         self._update()
 
     def add(self, log_probs_K_C: Tensor, generator: torch.Generator) -> None:
-        """Let the batch have one more point."""
+        """Add a point to the batch."""
         log_probs_K_C = log_probs_K_C.double()
         self._batch.append(log_probs_K_C)
         if self._drawn:
@@ -67,7 +67,7 @@ class Labellings:
         self._update()
 
     def _draw(self, log_probs_K_C: Tensor, generator: torch.Generator) -> None:
-        """Go on with every labelling by a label from the posterior sample that it comes from."""
+        """Extend every labelling by a label drawn from its posterior sample."""
         each = len(self._log_joint_M_K) // len(log_probs_K_C)
         labels_K_E = torch.multinomial(
             log_probs_K_C.exp().cpu(), each, replacement=True, generator=generator
@@ -83,8 +83,8 @@ class Labellings:
             q_M = log_joint_M_K.logsumexp(1).exp() / log_joint_M_K.shape[1]
         posterior_M_K = log_joint_M_K.softmax(1)
         posterior_M_K[posterior_M_K < _LEAST_WEIGHT] = 0
-        # Labels that leave no doubt about the model leave nothing to learn: their terms are 0. In a
-        # large batch these are most of them.
+        # Labellings that determine the model leave nothing to learn: their terms are 0. In a large
+        # batch, these are most labellings.
         open_M = posterior_M_K.amax(1) < 1 - _NO_DOUBT
         q_M, posterior_M_K = q_M[open_M], posterior_M_K[open_M]
         self._q_M, self._posterior_M_K = q_M.float(), posterior_M_K.float()

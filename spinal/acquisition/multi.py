@@ -1,4 +1,4 @@
-"""Which points to ask where a point may have several classes."""
+"""Acquisition functions for points that may have several classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinal.acquisition.acquisition import AcquisitionError
 from spinal.acquisition.auto import Auto
 from spinal.acquisition.candidates import Candidates
 
-#: How the doubts about single classes become one doubt about a point.
+#: How the uncertainties about single classes are combined into the uncertainty about a point.
 COMBINE: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda doubt_N_C: doubt_N_C.mean(1),
     "max": lambda doubt_N_C: doubt_N_C.amax(1),
@@ -21,11 +21,11 @@ COMBINE: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class MultiHerding(Auto):
-    r"""`Auto` for independent classes, of which a point may have none, one, or several.
+    r"""`Auto` for independent classes: a point may have none, one, or several of them.
 
-    With the probability :math:`p_c` of class c, the doubt about it is :math:`1 - |2 p_c - 1|`: the
-    distance from 1 of the margin between present and absent. The doubt U about a point is the mean
-    over all classes, or the maximum. Points are weighted and chosen by it as in `Auto`.
+    With the probability :math:`p_c` of class c, the uncertainty about it is
+    :math:`1 - |2 p_c - 1|`: one minus the margin between present and absent. The uncertainty U of a
+    point is the mean over all classes, or the maximum. Points are weighted and chosen as in `Auto`.
 
     Args:
         combine: ``mean`` or ``max``.
@@ -50,5 +50,5 @@ class MultiHerding(Auto):
 
 
 def label_doubt(probs_N_C: Tensor, combine: str = "mean") -> Tensor:
-    """How unsure a model is of each point, from 0 to 1, ``[N]``; see `MultiHerding`."""
+    """The uncertainty of a model about each point, from 0 to 1, ``[N]``; see `MultiHerding`."""
     return COMBINE[combine](1 - (2 * probs_N_C - 1).abs())

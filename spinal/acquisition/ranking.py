@@ -1,4 +1,4 @@
-"""Choosing by a score of each point alone: the best b, or in proportion to the score."""
+"""Choosing by a score of each point: the b highest, or at random in proportion to the score."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Ranked(Acquisition):
 
     Args:
         score: One of `spinal.acquisition.scores`.
-        power: If given, the rank goes by :math:`\log s_n + \epsilon_n` with
-            :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`: points
-            are drawn one after the other in proportion to :math:`s_n^\beta`. With BALD it is
+        power: If given, points are ranked by :math:`\log s_n + \epsilon_n` with
+            :math:`\epsilon_n \sim \mathrm{Gumbel}(0, 1 / \beta)` and this :math:`\beta`. This draws
+            points one after the other in proportion to :math:`s_n^\beta`. With BALD, it is
             PowerBALD (Kirsch et al., 2023): a batch of top scores contains many
             near-duplicates, and random noise removes most of them at no cost. :math:`\beta = 0` is
             random, :math:`\beta \to \infty` the ``b`` highest.
         sharpness: Score :math:`p^\gamma`, normalised again, instead of :math:`p`. Above 1,
-            less probable classes count less: for large :math:`\gamma` every score ranks as the
-            margin does.
+            less probable classes count less: for large :math:`\gamma` every score gives the same
+            ranking as the margin.
     """
 
     score: Score
@@ -75,23 +75,23 @@ class Random(Acquisition):
 
 
 def top(scores_N: Tensor, b: int, generator: torch.Generator) -> Tensor:
-    """Positions of the ``b`` highest scores, descending; equal ones in random order."""
+    """Positions of the ``b`` highest scores, descending; equal scores in random order."""
     shuffled = torch.randperm(len(scores_N), generator=generator)
     ranked = scores_N[shuffled].argsort(descending=True, stable=True)
     return shuffled[ranked[:b]]
 
 
 def perturbed(scores_N: Tensor, power: float, generator: torch.Generator) -> Tensor:
-    r""":math:`\beta \log s_n` with Gumbel noise: the order of draws in proportion to its exponent.
+    r""":math:`\beta \log s_n` plus Gumbel noise: sorting draws in proportion to :math:`s_n^\beta`.
 
-    Points with a score of 0 follow after all others, at random: log 0 ties them.
+    Points with a score of 0 follow after all others, in random order, because log 0 ties them.
     """
     log_N = torch.special.xlogy(torch.tensor(power, dtype=torch.float64), scores_N)
     return log_N + gumbel(len(scores_N), generator)
 
 
 def argmax(values_N: Tensor, generator: torch.Generator) -> int:
-    """Position of the greatest value; any of them, at random, if there are several."""
+    """Position of the greatest value; ties are broken at random."""
     greatest = (values_N == values_N.max()).nonzero().flatten()
     if len(greatest) == 1:
         return int(greatest)

@@ -76,10 +76,10 @@ def mean_std(log_probs_N_K_C: Tensor) -> Tensor:
     return log_probs_N_K_C.exp().std(1, correction=0).mean(-1)
 
 
-#: The scores that see nothing in a single sample.
+#: The scores that are 0 for a single sample.
 COMPARING: tuple[Score, ...] = (variation_ratio_votes, bald, mean_std)
 
 
 def _complement(p: Tensor) -> Tensor:
-    """``1 - p``, not below 0 where rounding lifts p above 1."""
+    """``1 - p``, or 0 if rounding errors put p above 1."""
     return (1 - p).clamp_min(0)

@@ -1,4 +1,4 @@
-"""All acquisition functions by name. A new one is a file, and a line here."""
+"""All acquisition functions by name. To add one, write a file, and add a line here."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
     """The acquisition function of this name.
 
     Args:
-        name: a key of `ACQUISITIONS`, or a name of your own: `spinal.registry`.
-        settings: what differs from its defaults.
+        name: a key of `ACQUISITIONS`, or a name that you registered, see `spinal.registry`.
+        settings: settings that differ from the defaults.
 
     Raises:
         AcquisitionError: if there is no such function, no such setting, or a wrong value.
@@ -87,21 +87,21 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
 
 
 def _own(part: Any, name: str) -> Acquisition:
-    """An acquisition function from an object, a class or a function of the user's own."""
+    """An acquisition function from a user's object, class or function."""
     if isinstance(part, type) and issubclass(part, Acquisition):
         return part()
     if isinstance(part, Acquisition):
         return part
     if callable(part):
         return Custom(part)
-    raise AcquisitionError(f"acquisition {name}: {part!r} is no function of candidates")
+    raise AcquisitionError(f"acquisition {name}: {part!r} is not a function of candidates")
 
 
 def describe_acquisition(acquisition: Acquisition) -> tuple[str, dict[str, Any]] | None:
     """Name and settings of an acquisition function, as plain values.
 
-    Of several names for the same class (``bald``, ``power-bald``), it is the one whose defaults are
-    nearest. None for a function of the user's own.
+    If several names have the same class (``bald``, ``power-bald``), the one whose defaults are
+    nearest is used. None for a user's function.
     """
     described = []
     for name, factory in ACQUISITIONS.items():

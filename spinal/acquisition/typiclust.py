@@ -16,9 +16,9 @@ from torch import Tensor
 from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
 
-#: From this many clusters on, k-means goes by small batches, as in the paper.
+#: From this many clusters on, mini-batch k-means is used, as in the paper.
 _MANY = 50
-#: Distances that are held at once.
+#: Number of distances in memory at once.
 _CHUNK = 1 << 22
 
 
@@ -26,16 +26,16 @@ _CHUNK = 1 << 22
 class TypiClust(Acquisition):
     r"""Most typical points of the largest clusters without labels (Hacohen et al., 2022).
 
-    All points, L labelled ones among them, fall into :math:`\min(L + b, \text{max\_clusters})`
-    clusters by k-means. Clusters take turns, those with the fewest labels first, of these the
-    largest; each gives its most typical candidate, that is, the one with the least mean distance to
-    its nearest neighbours in the cluster.
+    k-means divides all points, including L labelled points, into
+    :math:`\min(L + b, \text{max\_clusters})` clusters. The clusters take turns, starting with those
+    that have the fewest labels, larger clusters first. Each gives its most typical candidate, that
+    is, the one with the smallest mean distance to its nearest neighbours in the cluster.
 
     Args:
-        max_clusters: How many clusters are made at most.
-        neighbours: How many neighbours typicality is measured by; at most half of the cluster, as
-            its authors have it.
-        min_size: Smaller clusters are outliers: their turn comes last.
+        max_clusters: Maximum number of clusters.
+        neighbours: Number of neighbours that measure typicality; at most half of the cluster, as in
+            the authors' code.
+        min_size: Smaller clusters count as outliers and come last.
     """
 
     max_clusters: int = 500
@@ -82,13 +82,13 @@ class TypiClust(Acquisition):
 
 
 def cluster_points(points: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
-    """The cluster of each point; fewer clusters than asked for if points coincide."""
+    """The cluster of each point; there are fewer clusters if points coincide."""
     if clusters > _MANY:
         kmeans = MiniBatchKMeans(clusters, batch_size=5000, random_state=seed, n_init=1)
     else:
         kmeans = KMeans(clusters, random_state=seed, n_init=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # which is about points that coincide
+        warnings.simplefilter("ignore", ConvergenceWarning)  # raised if points coincide
         found = kmeans.fit_predict(points)
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 

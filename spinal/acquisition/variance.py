@@ -1,4 +1,4 @@
-"""BALD from moments that are known in closed form: no samples, and no batches."""
+"""BALD from closed-form moments: no samples, and no batches."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from spinal.acquisition.acquisition import Acquisition, AcquisitionError
 from spinal.acquisition.candidates import Candidates
 from spinal.acquisition.ranking import perturbed, top
 
-#: Below this, a class counts as this probable: its variance is rounding.
+#: Minimum class probability; below it, the variance is a rounding error.
 _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
 class VarianceBALD(Acquisition):
-    r"""The highest mutual information of label and model, to second order in their spread.
+    r"""The highest mutual information of label and model, in a second-order approximation.
 
-    The entropy is :math:`-\sum_c p_c \log p_c`, its second derivative :math:`-1 / p_c`; so, for
+    The entropy is :math:`-\sum_c p_c \log p_c` and its second derivative :math:`-1 / p_c`. So, for
     probabilities with mean :math:`\bar p` and variances :math:`v`,
 
     .. math:: H[\bar p] - \mathbb E\, H[p] \approx \tfrac12 \sum_c v_c / \bar p_c .
 
-    With the closed-form dropout moments of an SPN, one pass does what BALD needs K for. The
-    variances are too small by two orders of magnitude (see `spinal.circuits.dropout`), so the size
-    of the score means nothing. Its ranks do: on features of MNIST and Fashion-MNIST, 20 to 200
-    labels, their correlation with BALD from 100 samples was 0.80 to 0.95, where that of the entropy
-    was 0.84 to 0.92. (The mean has to be the one under dropout, too: with the posterior of the
-    complete circuit instead, the correlation was -0.3 to 0.4.)
+    With the closed-form dropout moments of an SPN, this needs one pass, where BALD needs K. The
+    variances are too small by two orders of magnitude (see `spinal.circuits.dropout`), so only the
+    ranking is meaningful. On features of MNIST and Fashion-MNIST, with 20 to 200 labels, its rank
+    correlation with BALD from 100 samples was 0.80 to 0.95; for the entropy it was 0.84 to 0.92.
+    (The mean must also be the one under dropout: with the posterior of the complete circuit
+    instead, the correlation was -0.3 to 0.4.)
 
-    There is no BatchBALD of this kind. Its joint entropies need to know how the probabilities of
-    *different* points vary together, and the moments are those of each point alone. Near-duplicates
-    are avoided by random noise instead, as in PowerBALD.
+    There is no BatchBALD of this kind. Its joint entropies depend on how the probabilities of
+    *different* points vary together, but moments are known only for each point alone.
+    Near-duplicates are avoided by random noise instead, as in PowerBALD.
 
     Args:
-        power: Draw in proportion to the score to this power, see `Ranked`; None: the ``b`` highest.
+        power: Draw in proportion to the score to this power, see `Ranked`; None for the ``b``
+            highest.
     """
 
     power: float | None = None
