@@ -1,18 +1,19 @@
 r"""When to stop: a forecast of the predictions that further labels would change.
 
 Successive models predict the same unlabelled points. Between a model from :math:`n_i` labels and a
-later one from :math:`n_j`, a share :math:`d_{ij}` of the predicted classes changes: the more, the
-larger the share of labels that are new, and the less, the more labels there are,
+later one from :math:`n_j`, a share :math:`d_{ij}` of the predicted classes changes. It grows with
+the share of new labels, and shrinks with the number of labels,
 
 .. math::
     \log d_{ij} \approx a + b \log \frac{n_j - n_i}{n_j} + c \log n_j .
 
 The line is fitted to all pairs of models by least squares, with a penalty on the distance of b and
-c from what they were on other data, and read at :math:`n + m` labels, m of them new. The interval
-has the spread of the residuals, and a little more: a forecast is harder than a fit.
+c from their values on other data. The forecast is its value at :math:`n + m` labels, m of them new.
+The interval has the spread of the residuals, plus a margin, since a forecast is less certain than a
+fit.
 
-Cohen's kappa of two models is the share of equal predictions, of what is possible beyond chance. A
-usual rule is to stop when it has been at least .99 three times.
+Cohen's kappa is the agreement of two models beyond chance, at most 1. A common rule is to stop when
+it has been at least .99 three times.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from numpy.typing import NDArray
 
 from spinal.files import read_arrays, write_arrays
 
-#: Models that a forecast needs.
+#: Number of models that a forecast needs.
 LEAST_MODELS = 3
-#: b and c, for two sets of features; see ``results/advice.md``. They weigh as much as a model.
+#: b and c on two sets of features; see ``results/advice.md``. They count as much as one model.
 _USUAL = np.array([0.7, -0.3])
-#: Standard deviation of the logarithm of a forecast, in addition to that of the residuals.
+#: Standard deviation of the logarithm of a forecast, in addition to the spread of the residuals.
 _DOUBT = 0.15
 #: Quantile of the normal distribution, for an interval of 80 %.
 _WIDTH = 1.2816
@@ -41,7 +42,7 @@ class Advice:
 
     Attributes:
         labels: number of labels so far.
-        more: number of further labels that the forecast is about.
+        more: number of further labels in the forecast.
         changes: the share of predictions that they would change.
         low: lower limit of that share, with a confidence of 80 %.
         high: upper limit.
@@ -77,7 +78,7 @@ def forecast(
     """The forecast from the history of a learner.
 
     Args:
-        labels: numbers of labels of T models, rising, ``[T]``.
+        labels: numbers of labels of T models, ascending, ``[T]``.
         predictions: classes that they predict for the same P points, ``[T, P]``.
         more: number of further labels.
 
@@ -87,12 +88,12 @@ def forecast(
     if len(labels) < LEAST_MODELS or not predictions.shape[1]:
         return None
     i, j = np.triu_indices(len(labels), 1)
-    # Half a prediction more, so that a share of 0 has a logarithm.
+    # Half a prediction is added, so that the logarithm of a share of 0 is finite.
     changed = ((predictions[i] != predictions[j]).sum(1) + 0.5) / (predictions.shape[1] + 1)
     total = labels[-1] + more
     share = np.log((labels[j] - labels[i]) / labels[j]) - np.log(more / total)
     design = np.column_stack([np.ones(len(i)), share, np.log(labels[j] / total)])
-    weight = len(labels) / len(i)  # all pairs together weigh as much as all models
+    weight = len(labels) / len(i)  # all pairs together count as much as all models
     penalty = np.array([0.0, 1.0, 1.0])
     solution = np.linalg.solve(
         weight * design.T @ design + np.diag(penalty),
@@ -109,8 +110,8 @@ class History:
     """Predictions of successive models for the same P points.
 
     Attributes:
-        points: their numbers, ``[P]``.
-        labels: number of labels of each of T models, rising, ``[T]``.
+        points: indices of the points, ``[P]``.
+        labels: number of labels of each of T models, ascending, ``[T]``.
         predictions: the predicted classes, ``[T, P]``.
     """
 
@@ -124,7 +125,7 @@ class History:
         return cls(points, np.empty(0, np.int64), np.empty((0, len(points)), np.int64))
 
     def add(self, labels: int, predictions: NDArray[np.int64]) -> History:
-        """With one more model; models from as many labels or more are forgotten."""
+        """The history with one more model; models with as many labels or more are removed."""
         fewer = self.labels < labels
         return replace(
             self,
@@ -142,6 +143,6 @@ class History:
         return cls(**read_arrays(path, ("points", "labels", "predictions")))
 
     def advice(self, labelled: NDArray[np.int64], more: int = 50) -> Advice | None:
-        """The forecast for those points that are not among ``labelled``."""
+        """The forecast for the points that are not in ``labelled``."""
         left = ~np.isin(self.points, labelled)
         return forecast(self.labels, self.predictions[:, left], more)

@@ -18,8 +18,8 @@ class Assessment:
         uncertainty: entropy of the class probabilities, in nats, ``[N]``.
         margin: difference between the two highest class probabilities, from 0 (undecided) to 1,
             ``[N]``.
-        log_density: ``log p(z)`` of the features, ``[N]``: low for points unlike the labelled ones.
-            None if the method has no density.
+        log_density: ``log p(z)`` of the features, ``[N]``: low for points that differ from the
+            labelled ones. None if the method has no density.
     """
 
     uncertainty: NDArray[np.float32]

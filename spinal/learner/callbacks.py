@@ -1,6 +1,6 @@
 """Callbacks: called after every round and every step of training.
 
-`spinal.learner.trackers` has those that log to MLflow and TensorBoard.
+`spinal.learner.trackers` has callbacks that log to MLflow and TensorBoard.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from rich.progress import Progress, TaskID
 if TYPE_CHECKING:
     from spinal.learner.learner import ActiveLearner
 
-#: Called with the part in training (``network`` or ``posterior``), the step, and their number.
+#: Called with the part in training (``network`` or ``posterior``), the step, and the number of
+#: steps.
 OnStep = Callable[[str, int, int], None]
 
 
 class Callback:
-    """Does nothing: override what you need."""
+    """Does nothing: override the methods that you need."""
 
     def on_step(self, learner: ActiveLearner, part: str, step: int, steps: int) -> None:
         """Called in a fit, after each step of ``network`` or ``posterior``."""
@@ -27,14 +28,14 @@ class Callback:
         """Called at the end of a fit."""
 
     def on_measured(self, learner: ActiveLearner, values: Mapping[str, float]) -> None:
-        """Called after each round of an experiment, with what was measured on the test points."""
+        """Called after each round of an experiment, with measurements on the test points."""
 
 
 class ProgressBar(Callback):
     """A bar for each fit, in a terminal or, with ipywidgets, in a notebook.
 
     Args:
-        options: of `rich.progress.Progress`.
+        options: options of `rich.progress.Progress`.
     """
 
     def __init__(self, **options: Any) -> None:

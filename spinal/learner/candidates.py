@@ -1,4 +1,4 @@
-"""What an acquisition function has to know about the points it chooses from."""
+"""The inputs that an acquisition function needs for the points it chooses from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spinal.posteriors import Posterior, View
 
 Indices = NDArray[np.int64]
 
-#: Candidates that are assessed at a time. If there are more, their features are not kept.
+#: Candidates per block. If there are more candidates, their features are not kept.
 BLOCK = 20_000
 
 
@@ -28,10 +28,10 @@ class CandidateSource:
         predictor: gives class probabilities and densities.
         posterior: gives features and moments. It differs from ``predictor`` only before the first
             fit, if the learner started from a model.
-        view: points of the pool with their features, which are kept.
-        passing_view: the same, without keeping the features.
-        timer: gets the seconds of ``features`` and ``scoring``.
-        seed: of the samples.
+        view: returns points of the pool with their features, which are cached.
+        passing_view: the same, without caching the features.
+        timer: measures the seconds of ``features`` and ``scoring``.
+        seed: for the samples.
     """
 
     predictor: Posterior
@@ -46,12 +46,12 @@ class CandidateSource:
     ) -> tuple[Candidates, NDArray | None]:
         """The inputs of an acquisition function, and the density of the candidates if it is known.
 
-        Many points are assessed in blocks, so that only what is needed of them is held.
+        Many points are assessed in blocks, to save memory.
 
         Args:
             indices: the candidates, ``[N]``.
             asked: the points that are labelled or wait for a label, ``[M]``.
-            acquisition: says what it needs.
+            acquisition: the acquisition function.
         """
         needs, compare = acquisition.needs, acquisition.compares_samples
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
@@ -82,7 +82,7 @@ class CandidateSource:
         needs: frozenset[str],
         compare: bool,
     ) -> dict[str, Tensor]:
-        """What an acquisition function needs of some points, and their density if it is known."""
+        """The inputs of an acquisition function for some points, and their density if known."""
         arrays: dict[str, Tensor] = {}
         with self.timer("features"):
             view = view_of(indices)
@@ -108,14 +108,14 @@ class CandidateSource:
 def limit_candidates(
     left: Indices, n: int, limit: int | None, acquisition: Acquisition, generator: torch.Generator
 ) -> Indices:
-    """Those of the unlabelled points that are assessed, drawn at random if there are too many.
+    """The unlabelled points to assess, drawn at random if there are too many.
 
     Args:
         left: the unlabelled points, ascending.
-        n: number of points to choose; so many candidates are kept at least.
-        limit: the largest number of candidates; None for all.
-        acquisition: has a limit of its own.
-        generator: of the draw.
+        n: number of points to choose; at least this many candidates are kept.
+        limit: the maximum number of candidates; None for all.
+        acquisition: the acquisition function, which may have its own limit.
+        generator: draws the candidates.
     """
     limits = (limit, acquisition.most_candidates)
     most = min((each for each in limits if each is not None), default=len(left))

@@ -1,4 +1,4 @@
-"""Points of the pool that are drawn for a purpose, as indices of the pool."""
+"""Random draws of points for several purposes, as indices of the pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinal.data import Pool
 
 Indices = NDArray[np.int64]
 
-#: Points whose predictions `ActiveLearner.advice` compares.
+#: Number of points whose predictions `ActiveLearner.advice` compares.
 _WATCHED = 500
 
 
@@ -25,8 +25,8 @@ def pool_to_learn_from(pool: Pool, n: int) -> Indices:
     """The same ``n`` points of the pool each time, then the labelled points not among them."""
     members = np.sort(pool.members)
     if len(members) > n:
-        # The same for all learners, so that what is kept of these points can be used again.
-        # Points that are added to the pool later change no number of those before.
+        # The same for all learners, so that cached results for these points can be reused.
+        # Points that are added to the pool later do not change the numbers of earlier points.
         numbers = np.random.default_rng(0).random(len(pool.points))
         members = np.sort(members[np.argsort(numbers[members])[:n]])
     others = np.setdiff1d(pool.labelled_indices, members)

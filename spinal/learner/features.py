@@ -22,12 +22,12 @@ class FeatureCache:
         self._features: Tensor | None = None
 
     def extend(self, points: Points) -> None:
-        """Take the same points and more after them."""
+        """Replace the points by the same points with more after them."""
         n_new = len(points) - len(self.points)
         self.points, self._row = points, np.append(self._row, np.full(n_new, -1))
 
     def passing_view(self, indices: NDArray[np.int64]) -> View:
-        """Like `view`, for points that are looked at once: nothing is kept."""
+        """Like `view`, for points that are used only once: nothing is cached."""
         features = compute_features(self.network, self.points, indices)
         return View(self.network, self.points, indices, features)
 

@@ -53,30 +53,32 @@ Indices = NDArray[np.int64]
 class ActiveLearner(Predictor):
     """Chooses which points to label next and trains a classifier on the labels.
 
-    The learner never requests a label itself: a benchmark, a web page or a labelling tool drives it
-    by `ask` and `tell`.
+    The learner never requests a label itself: a benchmark, a web page or a labelling tool calls
+    `ask` and `tell`.
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
-    object. A name can be one of your own; see `spinal.registry`. All settings are saved with the
-    learner.
+    object. You can register names for your own parts; see `spinal.registry`. All settings are saved
+    with the learner.
 
     Args:
         pool: the points, with their labels as far as they are known.
         network: computes features. It can also be any `nn.Module` that `spinal.networks.wrap` can
-            split without the name of a layer. None: ``lenet`` for images, ``dense`` for vectors.
+            split without the name of a layer. None means ``lenet`` for images, ``dense`` for
+            vectors.
         method: a name for a posterior and an acquisition function; see `spinal.methods`. It can
-            also be any classifier with `predict_proba`, of scikit-learn or skorch, which is fitted
-            to the features; the points are then asked by margin.
+            also be any classifier with `predict_proba`, from scikit-learn or skorch, which is
+            fitted to the features; points are then chosen by margin.
         acquisition: how points are chosen. It can also be any function that maps `Candidates` to
-            scores ``[N]``; the points with the highest scores are asked. None: that of the method.
-        seed: of all randomness.
+            scores ``[N]``; the points with the highest scores are asked. None for the method's own.
+        seed: for all randomness.
         posterior: gives class probabilities. It can also be any classifier with `predict_proba`.
-            None: that of the method.
-        validation: points, of the kind of the pool's, and labels for early stopping of the network.
+            None for the method's own.
+        validation: points, of the same kind as the pool's, and labels for early stopping of the
+            network.
         device: ``auto`` takes an accelerator if there is one.
-        cache: folder for what is computed from the points of the pool without labels, so that the
-            next learner for the same points finds it; None: in memory.
+        cache: folder for results that do not depend on the labels, so that the next learner for the
+            same points can reuse them; None for memory.
         callbacks: objects that are called after every round and step; see `Callback`.
         settings: ``training``, ``retrain``, ``candidates``, ``learn_from``; see `LearnerSettings`.
 
@@ -172,21 +174,21 @@ class ActiveLearner(Predictor):
         """Record labels of points, as class numbers or names.
 
         Args:
-            indices: of the points, in the pool.
+            indices: indices of the points in the pool.
             labels: their classes.
             correction: whether a point that is already labelled may get another label.
 
         Raises:
-            LabelError: for an index outside the pool, an unknown class, or another label than
-                before without ``correction``. No label is recorded then.
+            LabelError: for an index outside the pool, an unknown class, or a changed label without
+                ``correction``. No label is recorded then.
         """
         self.pool.record(indices, labels, correction=correction)
 
     def start_from(self, model: Any) -> None:
-        """Begin with a model that was trained elsewhere.
+        """Start with a model that was trained elsewhere.
 
-        Until the first `fit`, it predicts, and chooses the points to ask. A network is trained
-        further from its weights. A model is not saved with the learner before that fit.
+        Until the first `fit`, it predicts, and chooses the points to ask. Training of a network
+        continues from its weights. A model is not saved with the learner before that fit.
 
         Args:
             model: a trained `nn.Module` for these classes, or a fitted classifier with
@@ -194,7 +196,7 @@ class ActiveLearner(Predictor):
                 classes of the pool.
 
         Raises:
-            SpinalError: if it is something else, or the learner is fitted already.
+            SpinalError: if it is something else, or the learner is already fitted.
         """
         if self.rounds:
             raise SpinalError("the learner is already fitted: call start_from() before fit()")
@@ -243,13 +245,13 @@ class ActiveLearner(Predictor):
             callback.on_round(self)
 
     def fit_beside(self, posterior: PosteriorPart) -> Posterior:
-        """Fit another posterior to the same network and the same labels, to compare with.
+        """Fit another posterior to the same network and the same labels, for comparison.
 
         Args:
             posterior: a name such as ``"logistic"``, a name with settings, or an object.
 
         Returns:
-            The fitted posterior. It predicts by ``posterior.predict(learner.view(points))``.
+            The fitted posterior, for ``posterior.predict(learner.view(points))``.
 
         Raises:
             NotFittedError: before the first `fit`.
@@ -261,11 +263,11 @@ class ActiveLearner(Predictor):
         return other
 
     def ask(self, b: int = 1) -> Indices:
-        """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
+        """Indices of the ``b`` points to label next, best first; fewer if no more are left.
 
         They are marked as asked, and are not returned again unless they are released
-        (``pool.release``). Before the first `fit` they are chosen at random; by ``auto`` and other
-        kinds of herding, if points are vectors, so that they cover the pool.
+        (``pool.release``). Before the first `fit` they are chosen at random, except that ``auto``
+        and other kinds of herding cover the pool if points are vectors.
 
         Raises:
             PoolDryError: if every point of the pool is labelled or already asked.
@@ -300,8 +302,8 @@ class ActiveLearner(Predictor):
     def advice(self, more: int = 50) -> Advice | None:
         """Forecast how many predictions further labels would change, to decide when to stop.
 
-        Call it after every `fit`: it compares the current model with those of earlier calls, on
-        the same unlabelled points. See `spinal.learner.advice`.
+        Call it after every `fit`: it compares the current model with the models of earlier calls,
+        on the same unlabelled points. See `spinal.learner.advice`.
 
         Args:
             more: number of further labels.
@@ -352,7 +354,7 @@ class ActiveLearner(Predictor):
 
         Args:
             folder: the folder that was written.
-            pool: with the same points and classes; the saved labels are filled in.
+            pool: a pool with the same points and classes; the saved labels are filled in.
             network: needed if the learner was constructed with your own object.
             posterior: needed if the learner was constructed with your own object.
             acquisition: needed if the learner was constructed with your own object.
@@ -385,7 +387,7 @@ class ActiveLearner(Predictor):
         return learner
 
     def _source(self) -> CandidateSource:
-        """Computes what acquisition functions need, in the current round."""
+        """Computes the inputs of acquisition functions in the current round."""
         return CandidateSource(
             self._posterior,
             self.posterior,
@@ -401,7 +403,7 @@ class ActiveLearner(Predictor):
         on_step: OnStep | None = None,
         held_out: Sequence[HeldOutNetwork] = (),
     ) -> FitContext:
-        """What a posterior may need in addition to the labelled points."""
+        """Everything that a posterior may need in addition to the labelled points."""
         cache = self._fitted()
         pool_seed = derived_seed(seed, Purpose.POOL)
         return FitContext(

@@ -32,9 +32,9 @@ from spinal.files import (
 from spinal.learner.settings import NotFittedError, PoolDryError
 from spinal.networks.network import derived_seed
 
-#: Unlabelled points that directions and units are taken from, and points of the pool to learn from.
+#: Numbers of points to compute directions and units from, and of points of the pool to learn from.
 REFERENCE, POOL = 2000, 5000
-#: Points among which questions are looked for, and points that are worked on at once.
+#: Maximum number of candidates, and points per batch.
 CANDIDATES, _BATCH = 20_000, 4096
 _FILE, _LABELS, _FORMAT = "multi.json", "labels.npz", "spinal.multi-learner/1"
 
@@ -43,23 +43,23 @@ class MultiLearner:
     """Decides which points to label next, and learns which of several classes each point has.
 
     It is used like `ActiveLearner`, but a label is a row of C truth values. There is a classifier
-    for each class (`spinal.classifiers.multi`), and questions go where these are unsure
-    (`spinal.acquisition.multi`). Points are vectors, or what is encoded as vectors, such as texts.
+    for each class (`spinal.classifiers.multi`), and it asks for points where these are uncertain
+    (`spinal.acquisition.multi`). Points are vectors, or are encoded as vectors, such as texts.
 
     Args:
         points: the points; see `spinal.data.as_points`.
-        classes: their names.
-        members: indices of the points that may be asked; all, if None.
-        seed: of all randomness.
-        acquisition: chooses what to ask.
-        learn_from: ``labels`` alone, or ``pool`` for points without a label as well. That takes
-            twice the time, and was worse with few labels; see ``results/label-multi.md``.
-        cache: folder for the graph of the points, so that the next learner finds it.
+        classes: names of the classes.
+        members: indices of the points that may be asked; None for all.
+        seed: for all randomness.
+        acquisition: chooses the points to ask.
+        learn_from: ``labels`` only, or ``pool`` to learn from unlabelled points as well. The pool
+            takes twice the time, and was worse with few labels; see ``results/label-multi.md``.
+        cache: folder for the graph of the points, so that the next learner can reuse it.
 
     Attributes:
-        labels: what is known, ``[N, C]``: 1 present, 0 absent, -1 unknown.
+        labels: the known labels, ``[N, C]``: 1 present, 0 absent, -1 unknown.
         rounds: number of fits.
-        model: what the last `fit` learnt.
+        model: the model of the last `fit`.
 
     Examples:
         >>> import numpy as np
@@ -87,7 +87,7 @@ class MultiLearner:
     ) -> None:
         self.points: Points = as_points(points)
         if len(self.points.shape) != 2:
-            raise DataError("several classes for a point are learnt from vectors: encode it first")
+            raise DataError("points with several classes must be vectors: encode them first")
         if learn_from not in ("pool", "labels"):
             raise SpinalError(f"learn_from is 'pool' or 'labels', not {learn_from!r}")
         self.classes, self.seed, self.learn_from = tuple(map(str, classes)), seed, learn_from
@@ -111,18 +111,18 @@ class MultiLearner:
 
     @property
     def labelled_indices(self) -> NDArray[np.int64]:
-        """Indices of the points of which something is known, ascending."""
+        """Indices of the points with at least one known class, ascending."""
         return np.flatnonzero((self.labels != UNKNOWN).any(1))
 
     def tell(self, indices: ArrayLike, labels: ArrayLike) -> None:
-        """Record labels; what was known of these points before is replaced.
+        """Record labels; earlier labels of these points are replaced.
 
         Args:
-            indices: of the points, ``[n]``.
-            labels: truth values ``[n, C]``; as whole numbers, -1 says that it is not known.
+            indices: indices of the points, ``[n]``.
+            labels: truth values ``[n, C]``, or integers with -1 for unknown.
 
         Raises:
-            LabelError: for an index that there is not, or labels of another form.
+            LabelError: for an index outside the pool, or labels of the wrong shape or type.
         """
         rows, given = np.atleast_1d(np.asarray(indices)), np.atleast_2d(np.asarray(labels))
         if given.shape != (len(rows), len(self.classes)):
@@ -133,7 +133,7 @@ class MultiLearner:
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self.points)):
             raise LabelError(f"indices go from 0 to {len(self.points) - 1}")
         if not np.isin(given, (UNKNOWN, 0, 1)).all():
-            raise LabelError("labels are truth values, or -1 where it is not known")
+            raise LabelError("labels must be truth values, or -1 for unknown")
         self.labels[rows] = given.astype(np.int64)
         self._asked[rows] = False
 
@@ -145,7 +145,7 @@ class MultiLearner:
         """
         rows = self.labelled_indices
         if not len(rows):
-            raise NotFittedError("there are no labels to learn from: ask, and tell, first")
+            raise NotFittedError("there are no labels to learn from: call ask() and tell() first")
         x, y = self._vectors(rows), torch.from_numpy(self.labels[rows])
         left = np.setdiff1d(self.members, rows)
         drawn = np.random.default_rng(derived_seed(self.seed, self.rounds)).permutation(left)
@@ -169,9 +169,9 @@ class MultiLearner:
         return PoolPoints(x, torch.from_numpy(place[labelled]), smoothing)
 
     def ask(self, b: int = 1) -> NDArray[np.int64]:
-        """Indices of the ``b`` points to label next, best first; of all, if fewer are left.
+        """Indices of the ``b`` points to label next, best first; fewer if no more are left.
 
-        They are not returned again. Before the first `fit` they cover the points.
+        They are not returned again. Before the first `fit`, they are chosen to cover all points.
 
         Raises:
             PoolDryError: if there is nothing left to ask.
@@ -199,7 +199,7 @@ class MultiLearner:
         return chosen
 
     def predict_proba(self, points: Any) -> NDArray[np.float32]:
-        """The probability of each class, ``[N, C]``, for points of the kind of the learner's."""
+        """The probability of each class, ``[N, C]``, for points of the learner's kind."""
         return self.assess(points)[0]
 
     def predict(self, points: Any) -> NDArray[np.bool_]:
@@ -212,8 +212,8 @@ class MultiLearner:
         """Probabilities ``[N, C]`` and log-densities ``[N]`` of some points, in batches.
 
         Args:
-            points: of the kind of the learner's.
-            rows: which of them; all, if None.
+            points: points of the learner's kind.
+            rows: which points; None for all.
         """
         model = self._fitted()
         points = points_like(self.points, points)
@@ -244,7 +244,7 @@ class MultiLearner:
         """Read a learner that `save` wrote, for the same points.
 
         Raises:
-            FileFormatError: if the folder holds none, or a damaged one, or one of other points.
+            FileFormatError: if the folder holds no learner, a damaged one, or one of other points.
         """
         folder = existing_folder(Path(folder))
         verify_checksums(folder)
@@ -278,7 +278,7 @@ def load_multi_model(folder: Path) -> tuple[MultiBlend, tuple[str, ...]]:
     """The model of a saved learner, without its points, and the names of the classes.
 
     Raises:
-        FileFormatError: if the folder holds none, or a damaged one.
+        FileFormatError: if the folder holds no learner, or a damaged one.
     """
     folder = existing_folder(folder)
     verify_checksums(folder)

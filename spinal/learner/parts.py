@@ -59,7 +59,7 @@ def widen(network: Network, pool: Pool, seed: int) -> Network:
     if not network.config:
         raise NetworkError(
             f"the pool has {len(pool.classes)} classes now, and your own network fewer outputs: "
-            "make a new learner, with a network that has as many"
+            "create a new learner, with a network that has enough outputs"
         )
     config = dict(network.config, n_classes=len(pool.classes))
     wider = build_network(seed=seed, **config)
@@ -70,7 +70,7 @@ def widen(network: Network, pool: Pool, seed: int) -> Network:
 
 
 def resolve_posterior(part: PosteriorPart, default: str) -> Posterior:
-    """The posterior of an argument; that named ``default`` if the argument gives no name."""
+    """The posterior of an argument; ``default`` if the argument gives no name."""
     if isinstance(part, Posterior):
         return part
     if is_estimator(part):
@@ -94,14 +94,14 @@ def first_acquisition(
 ) -> Acquisition:
     """How points are chosen before the first fit.
 
-    A model that was trained elsewhere chooses by the acquisition function of the learner, or by
-    margin if that one needs more than the model gives. Without a model, herding covers the pool if
-    features need no training. Otherwise the points are chosen at random.
+    With a model that was trained elsewhere, points are chosen by the acquisition function of the
+    learner, or by margin if the model does not provide what this function needs. Without a model,
+    herding covers the pool if features need no training. Otherwise points are chosen at random.
 
     Args:
-        acquisition: that of the learner.
-        posterior: that of the learner.
-        network: that of the learner.
+        acquisition: the learner's acquisition function.
+        posterior: the learner's posterior.
+        network: the learner's network.
         start: the model that was trained elsewhere, if there is one.
     """
     if start is None:
@@ -116,7 +116,7 @@ def first_acquisition(
 
 
 def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
-    """Name and settings of a part; the name is ``default`` where only settings are given."""
+    """Name and settings of a part; the name is ``default`` if only settings are given."""
     if part is None:
         return default, {}
     if isinstance(part, str):
@@ -131,10 +131,10 @@ def named(part: Any, default: str, what: str) -> tuple[str, dict[str, Any]]:
 
 
 def default_part(method: str, what: str, given: Any) -> str:
-    """The posterior or acquisition function of a method; not looked up where one is given.
+    """The posterior or acquisition function of a method; not looked up if one is given.
 
-    So a learner that was saved with the user's own parts is loaded without importing code that the
-    folder names.
+    So a learner that was saved with the user's own parts can be loaded without importing code that
+    the folder names.
     """
     is_given = given is not None and not isinstance(given, Mapping)  # not only settings
     if method == ESTIMATOR or (is_given and is_own("method", method)):

@@ -1,4 +1,4 @@
-"""Predictions by the network and the posterior of a learner."""
+"""Predictions of the network and the posterior of a learner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH = 8192
 
 
 class Predictor:
-    """Predicts by the network and the posterior that were fitted last.
+    """Predicts with the network and the posterior that were fitted last.
 
     The base class of `ActiveLearner`, which chooses points and trains both.
 
@@ -34,7 +34,7 @@ class Predictor:
         pool: the points, with their labels as far as they are known.
         network: computes features.
         posterior: gives class probabilities.
-        settings: of the learner.
+        settings: settings of the learner.
         device: where the network computes.
     """
 
@@ -58,16 +58,16 @@ class Predictor:
 
     @property
     def seed(self) -> int:
-        """The seed of all randomness."""
+        """The seed for all randomness."""
         return self.settings.seed
 
     def predict_log_proba(self, points: Any, *, by: By = "method") -> NDArray[np.float32]:
         """Natural logarithms of the class probabilities, ``[N, C]``.
 
         Args:
-            points: any points of the kind of the pool's, in it or not; or the result of `view`.
+            points: any points of the pool's kind, in it or not; or the result of `view`.
             by: ``method`` for its posterior, ``network`` for the head of the network, or ``spn``
-                for the circuit alone, where the posterior combines it with other predictions.
+                for the circuit alone, if the posterior combines it with other predictions.
 
         Raises:
             SpinalError: if the posterior has no such part.
@@ -151,7 +151,7 @@ class Predictor:
 
     @property
     def _posterior(self) -> Posterior:
-        """What predicts: the posterior, or, before the first fit, what `start_from` was given."""
+        """The posterior; before the first fit, the model given to `start_from`."""
         return self.posterior if self.rounds or self._start is None else self._start
 
     def _round_seed(self, purpose: Purpose) -> int:

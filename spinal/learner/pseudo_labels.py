@@ -1,12 +1,12 @@
-r"""A network that learns from the pool by pseudo-labels, if held-out labels improve.
+r"""A network that learns from pseudo-labels of the pool, if this improves held-out predictions.
 
 1. A network is trained on the labels.
 2. Labels spread along a graph of neighbours in its features. Each other point gets targets and a
-   weight where the network and the graph agree; see `spinal.classifiers.pool`.
+   weight that is high if the network and the graph agree; see `spinal.classifiers.pool`.
 3. A network is trained from scratch on labels and targets. Steps 2 and 3 are done twice.
 
-All of this is first tried without a fifth of the labels. The network is taught only if these are
-then more likely than without steps 2 and 3.
+All of this is first tried without a fifth of the labels. It is used only if steps 2 and 3 make
+these labels more likely.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Train = Callable[[Network, Tensor, PseudoLabels | None, int], None]
 
 @dataclass(frozen=True, eq=False)
 class LabelledPool:
-    """Points to learn from, labelled and others.
+    """Labelled and unlabelled points to learn from.
 
     Attributes:
-        points: all of them, ``[P, ...]``.
+        points: all points, ``[P, ...]``.
         labelled: rows of the labelled points, ``[N]``.
         labels: their classes, ``[N]``.
         n_classes: C.
@@ -57,7 +57,8 @@ class LabelledPool:
 
         Args:
             network: trained on the labels of the known points.
-            known: which of the labelled points, ``[N]`` booleans. The others get no pseudo-labels.
+            known: which labelled points are known, ``[N]`` booleans. The others get no
+                pseudo-labels.
         """
         rows = np.arange(len(self.points))
         features = compute_features(network, self.points)
@@ -80,7 +81,7 @@ def teach_network(
         network: trained further in place.
         pool: the points.
         train: how networks are trained.
-        seed: the network itself was trained with.
+        seed: the seed that the network was trained with.
 
     Returns:
         Whether it learned from the pool, and networks that were trained like it, each without some

@@ -1,4 +1,4 @@
-"""What the seed of a learner is used for: each purpose, in each round, has a seed of its own."""
+"""Seeds derived from the seed of a learner: one for each purpose in each round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spinal.networks.network import derived_seed
 
 
 class Purpose(IntEnum):
-    """What random numbers are for."""
+    """The purposes of random numbers."""
 
     NETWORK = 0
     POSTERIOR = 1

@@ -19,21 +19,21 @@ class NotFittedError(SpinalError):
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """The settings of an `ActiveLearner`, without those of its parts.
+    """The settings of an `ActiveLearner`, without the settings of its parts.
 
     Attributes:
         method: a name from `spinal.methods.METHODS`.
         training: how the network is trained.
         retrain: whether each fit starts from ``scratch`` or continues from the last one
             (``continue``).
-        candidates: `ActiveLearner.ask` assesses only so many points, drawn at random each time;
-            None for all.
-        learn_from: the ``labels`` alone, or the other points of the ``pool``, too, as far as they
-            make labelled points more likely that were held out. An SPN without a recipe, on vectors
-            with a single dense layer, learns from the pool itself; everywhere else the network is
-            taught by pseudo-labels, which takes four times as long and more. None: the pool, where
-            the posterior learns from it itself.
-        seed: of all randomness. With the same seed and labels, the same points are asked.
+        candidates: the maximum number of points that `ActiveLearner.ask` assesses, drawn at random
+            each time; None for all.
+        learn_from: the ``labels`` only, or also the other points of the ``pool``, if they make
+            held-out labelled points more likely. An SPN without a recipe, on vectors with a single
+            dense layer, learns from the pool directly. In all other cases the network learns from
+            pseudo-labels, which takes at least four times as long. None means the pool if the
+            posterior learns from it directly.
+        seed: for all randomness. With the same seed and labels, the same points are asked.
     """
 
     method: str = "spn-cnn"

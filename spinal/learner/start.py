@@ -1,4 +1,4 @@
-"""A model that was trained elsewhere, as the beginning of a learner."""
+"""A model that was trained elsewhere, as the start of a learner."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from spinal.posteriors.estimator import log_probs
 
 @dataclass
 class Given(Posterior):
-    """Class probabilities by a classifier that was fitted elsewhere.
+    """Class probabilities from a classifier that was fitted elsewhere.
 
     Attributes:
-        model: has `predict_proba`, for points ``[N, D]`` as they are in the pool; images come
-            flattened.
+        model: has `predict_proba`, for points of the pool as ``[N, D]``; images are flattened.
         columns: the class number of each of its outputs.
         n_classes: C.
     """
@@ -33,7 +32,7 @@ class Given(Posterior):
     n_classes: int
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
-        """Do nothing: it is fitted."""
+        """Do nothing: the model is already fitted."""
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
         points = view.points[view.indices]
@@ -42,12 +41,12 @@ class Given(Posterior):
 
 
 def given_network(model: nn.Module, pool: Pool) -> Network:
-    """A trained module as the network of a learner; training begins from its weights.
+    """A trained module as the network of a learner; training starts from its weights.
 
     Raises:
-        SpinalError: if it has another number of outputs than the pool has classes.
+        SpinalError: if its number of outputs is not the pool's number of classes.
     """
-    if isinstance(model, Network):  # without a config: a network of that name has other weights
+    if isinstance(model, Network):  # without its config, which would rebuild it with new weights
         network = Network(model.body, model.head, preprocess=model.preprocess, pretrained=True)
     else:
         network = make_network(model, pool, seed=0)
@@ -60,7 +59,7 @@ def given_network(model: nn.Module, pool: Pool) -> Network:
 
 
 def given_posterior(model: Any, classes: Sequence[str]) -> Posterior:
-    """What a trained model believes.
+    """A trained model as a posterior.
 
     Raises:
         SpinalError: if it is neither a module nor a fitted classifier for these classes.

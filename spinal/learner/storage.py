@@ -1,8 +1,8 @@
 """A learner on disk: its settings, its labels and its trained parts.
 
 A folder holds ``learner.json`` (settings, number of rounds), ``pool.npz`` (labels, without the
-points), ``network.safetensors`` and the files of the posterior, and ``history.npz`` if advice was
-asked for.
+points), ``network.safetensors`` and the files of the posterior, and ``history.npz`` if `advice` was
+called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SavedLearner:
 
     Attributes:
         rounds: number of fits.
-        settings: of the learner itself.
+        settings: settings of the learner itself.
         network: name and settings; None if it was the user's own.
         posterior: name and settings; None if it was the user's own.
         acquisition: name and settings; None if it was the user's own.
@@ -75,7 +75,7 @@ def describe(
     """The description from which the same learner can be constructed again."""
     config = dict(network.config)
     if config:
-        del config["input_shape"], config["n_classes"]  # those of the pool
+        del config["input_shape"], config["n_classes"]  # they come from the pool
     return SavedLearner(
         rounds,
         settings,
@@ -97,7 +97,7 @@ def save(
     """Write a learner to a folder, atomically.
 
     Args:
-        folder: to write; one that is there is replaced.
+        folder: where to write; an existing folder is replaced.
         saved: its description.
         pool: its labels are saved, its points are not.
         history: predictions of earlier models, if there are any.
@@ -116,7 +116,7 @@ def save(
 
 
 def read(folder: Path) -> SavedLearner:
-    """Read ``learner.json``, after a check of all files in the folder for damage.
+    """Read ``learner.json``, after checking all files in the folder for damage.
 
     Raises:
         FileFormatError: if the folder holds no learner, or a damaged one.
@@ -133,7 +133,7 @@ def read(folder: Path) -> SavedLearner:
         raise FileFormatError(
             f"{folder}: a learner of another version of spinal ({version}): create it again"
         )
-    if not has_checksums:  # those of older versions, which are refused above, have none
+    if not has_checksums:  # older versions, which had none, are refused above
         raise FileFormatError(f"{folder}: damaged (there is no {CHECKSUMS}); delete it")
     return from_mapping(SavedLearner, values, str(folder / "learner.json"))
 
@@ -186,7 +186,7 @@ def load_posterior(folder: Path) -> Posterior:
 
 
 def given_or_saved(part: Any, described: Described, what: str, folder: Path) -> Any:
-    """A part for the constructor: the user's argument, or else the saved description.
+    """A part for the constructor: the user's argument, or otherwise the saved description.
 
     A folder may come from anywhere, so a name in it never leads to code outside of spinal.
     """
@@ -204,8 +204,8 @@ def constructor_arguments(
         folder: where it was saved.
         saved: its description.
         network: the user's own part, or None for the saved one.
-        posterior: likewise.
-        acquisition: likewise.
+        posterior: the same.
+        acquisition: the same.
     """
     return vars(saved.settings) | {
         "network": given_or_saved(network, saved.network, "network", folder),

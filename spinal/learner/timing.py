@@ -11,7 +11,7 @@ class Timer:
     """Adds up seconds by phase: ``with timer("network"): ...``.
 
     Attributes:
-        seconds: of each phase so far.
+        seconds: seconds of each phase so far.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Timer:
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        """Measure what is done inside."""
+        """Measure the time inside the ``with`` block."""
         start = time.perf_counter()
         yield
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

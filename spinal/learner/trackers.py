@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class MLflow(Callback):
-    """Logs each round as a step of a run of MLflow; the step is the number of labels.
+    """Logs each round as a step of an MLflow run; the step is the number of labels.
 
     Args:
-        name: of the run; None leaves the choice to MLflow.
-        experiment: its experiment in MLflow; created if there is none.
-        tracking_uri: of the server or folder; None for MLflow's own choice.
+        name: name of the run; None for MLflow's default.
+        experiment: the MLflow experiment; created if it does not exist.
+        tracking_uri: address of the server or folder; None for MLflow's default.
 
     Raises:
         SpinalError: if MLflow is not installed.

@@ -21,10 +21,10 @@ from spinal.posteriors.vectors import rows_of
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """How the training of a network went.
+    """The result of training a network.
 
     Attributes:
-        learned_from: the ``labels`` alone, or the ``pool`` as well.
+        learned_from: the ``labels`` only, or the ``pool`` as well.
         held_out: networks that were trained like it without some of the labels, if there are any.
     """
 
@@ -49,11 +49,11 @@ def train_network(
         network: the network.
         pool: the points and labels.
         settings: how to train.
-        others: points of the pool to learn from, with the labelled ones among them; None: the
-            labels alone.
+        others: points of the pool to learn from, including the labelled points; None to learn from
+            the labels only.
         validation: points and labels for early stopping.
-        seed: of all randomness.
-        start: from where it is trained on the labels. On pseudo-labels it starts from scratch.
+        seed: for all randomness.
+        start: where training on the labels starts. With pseudo-labels it starts from scratch.
         on_step: called with the step, the number of steps and the loss.
     """
     points, labels = pool.points[pool.labelled_indices], torch.as_tensor(pool.labels)
@@ -87,7 +87,7 @@ def train_network(
 
 
 def as_arrays(validation: Validation, pool: Pool) -> Validation:
-    """Validation points as an array, from data of the same kind as the pool's; with labels."""
+    """Validation points and labels as arrays; the points are of the same kind as the pool's."""
     data, labels = validation
     if isinstance(data, np.ndarray):
         return validation
