@@ -1,4 +1,4 @@
-"""The first images that a run asked for, stored with its rounds: reports need no dataset."""
+"""The first images that a run asked for, stored with its rounds, so reports need no dataset."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class RunFolder:
         """Check that the results in the folder, if any, have the same settings.
 
         Raises:
-            SpinalError: If they have not. The message names the settings that differ.
+            SpinalError: If not. The message names the settings that differ.
         """
         saved = read_settings(self.path)
         ignored = (*_ORIGIN, *self.free)
@@ -102,9 +102,9 @@ class RunFolder:
             )
 
     def write_settings(self) -> None:
-        """Write ``run.toml``: the settings, and the versions and machine of the lines to come.
+        """Write ``run.toml``: the settings, and the versions and machine of new lines.
 
-        Other versions or machines of earlier lines are listed under ``earlier``.
+        Different versions or machines of earlier lines are listed under ``earlier``.
         """
         saved, now, done = read_settings(self.path), origin(), len(self.lines())
         earlier = saved.get("earlier", [])
@@ -126,7 +126,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def _spelling(value: Any) -> Any:
-    """The value, with a dataset's name as it is usually spelt: ``cifar10`` is ``cifar-10``."""
+    """The value, with a dataset's name in its usual spelling: ``cifar10`` is ``cifar-10``."""
     return dataset_name(value) if isinstance(value, str) else value
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from spinal.runs.lines import damaged_line, read_lines
 from spinal.runs.metrics import unpack
 
-#: The methods that a measurement of uncertainty alone compares, one part each: the paper's three,
-#: and deep ensembles.
+#: The methods that a measurement of uncertainty compares: the paper's three, and deep ensembles.
 UNCERTAINTY_METHODS = ("spn-cnn", "mc-dropout", "ensemble", "deterministic")
 
 
@@ -27,7 +26,7 @@ class RoundRecord:
 
     Attributes:
         round: Number of the round, from 0.
-        labels: Labelled points that the round was trained with.
+        labels: Number of labelled points that the round was trained with.
         class_counts: Labelled points of each class, ``[C]``.
         fitted_share: Share of the labelled points that the network classifies correctly, 0 to 1.
         accuracy: Share of the test points that the method's posterior classifies correctly, 0 to 1.
@@ -35,17 +34,18 @@ class RoundRecord:
         ece: Expected calibration error of the method's posterior, 0 to 1, from 15 bins.
         reliability: Test points in bins of confidence (`spinal.runs.metrics.reliability`): for each
             bin ``count`` and ``right`` in points, ``confidence`` as a sum of probabilities.
-        network_accuracy: As ``accuracy``, by the softmax of the network.
-        network_nll: As ``nll``, by the softmax of the network, in nats.
-        network_ece: As ``ece``, by the softmax of the network.
-        network_reliability: As ``reliability``, by the softmax of the network.
-        logistic_accuracy: As ``accuracy``, by logistic regression on the same labels and features.
-        logistic_nll: As ``nll``, by that regression, in nats.
-        logistic_ece: As ``ece``, by that regression.
-        shares: Weight of each classifier in the method's posterior, by a name of
-            `spinal.methods.CLASSIFIERS`; None if it mixes none.
-        learned_from: ``pool`` if the method's posterior learned from points without labels, too, or
-            ``labels``.
+        network_accuracy: Like ``accuracy``, for the softmax of the network.
+        network_nll: Like ``nll``, for the softmax of the network, in nats.
+        network_ece: Like ``ece``, for the softmax of the network.
+        network_reliability: Like ``reliability``, for the softmax of the network.
+        logistic_accuracy: Like ``accuracy``, for logistic regression on the same labels and
+            features.
+        logistic_nll: Like ``nll``, for that regression, in nats.
+        logistic_ece: Like ``ece``, for that regression.
+        shares: Weight of each classifier in the method's posterior, by its name in
+            `spinal.methods.CLASSIFIERS`; None if it is not a mixture.
+        learned_from: ``pool`` if the method's posterior also learned from unlabelled points,
+            otherwise ``labels``.
         advice: How many predictions another batch would change (`spinal.learner.advice`): ``more``
             labels, the share that ``changes`` with an interval from ``low`` to ``high``, and
             ``kappa``; None in the first two rounds.
@@ -117,7 +117,7 @@ _NUMBERS = {name for name, f in _FIELDS.items() if f.type in ("int", "float")}
 
 
 def read_rounds(path: Path) -> list[RoundRecord]:
-    """Read the rounds of a ``rounds.jsonl``; none if the file does not exist.
+    """Read the rounds of a ``rounds.jsonl``; empty if the file does not exist.
 
     Raises:
         FileFormatError: If a line is damaged, or not the record of its round.
