@@ -1,4 +1,4 @@
-"""How well a score separates points of another dataset from those of the training dataset."""
+"""How well a score separates points of another dataset from points of the training dataset."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ def seconds_left(
 ) -> float | None:
     """The seconds until the last run is done; None if no round is done yet.
 
-    A future round is assumed to take as long as the same round with another seed, or else as the
-    last known round of its method, or else as the mean of all rounds. Time that rounds do not
-    record, such as evaluation, is included by the ratio of elapsed to recorded time.
+    A future round is assumed to take as long as the same round with another seed. If that is
+    unknown, the last known round of its method counts, then the mean of all rounds. Time that
+    rounds do not record, such as evaluation, is included by the ratio of elapsed to recorded time.
 
     Args:
         left: runs that have not ended.

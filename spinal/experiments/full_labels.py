@@ -1,8 +1,8 @@
 """A few chosen labels compared with all labels: SPN-CNN, and an SPN on raw pixels.
 
-The paper compares the accuracy of SPN-CNN on MNIST, with 1,000 labels that it chose, with that of
-SPNs on pixels with the complete training set. Here both are measured: the first in runs of a
-protocol, the second by training a DGC-SPN on the grid of pixels, in mini-batches. The SPN on
+The paper compares the accuracy of SPN-CNN on MNIST, with 1,000 labels that it chose, with the
+accuracy of SPNs on pixels with the complete training set. Here both are measured: the first in runs
+of a protocol, the second by training a DGC-SPN on the grid of pixels, in mini-batches. The SPN on
 pixels is also trained with the same small number of labels, drawn at random.
 """
 
@@ -43,12 +43,11 @@ class FullLabels:
         name: Name of the folder with the seeds.
         title: Title for tables.
         dataset: A dataset of images with one channel.
-        few: The small number of labels: those that SPN-CNN chose, and those of the second SPN on
-            pixels.
+        few: The small number of labels, for SPN-CNN and for the second SPN on pixels.
         chosen: Protocols whose runs of SPN-CNN are used, in order of preference. If there are no
-            runs, those of the last protocol are executed.
+            runs, the runs of the last protocol are executed.
         test: Number of test points, drawn at random; None for all.
-        circuit: ``preset`` and ``recipe`` of the SPN on pixels. Its grid is that of the pixels.
+        circuit: ``preset`` and ``recipe`` of the SPN on pixels. Its grid is the grid of pixels.
     """
 
     name: str

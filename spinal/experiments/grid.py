@@ -25,12 +25,12 @@ def make_runs(
 ) -> list[Run]:
     """All valid combinations, ordered by seed, so that all methods advance evenly.
 
-    The method ``all`` stands for all methods, each with those acquisition functions that go with
-    it. Without acquisition functions, each method uses those of the protocol that go with it, or
-    else its default. A method without a choice (Random) occurs once.
+    The method ``all`` stands for all methods, each with the acquisition functions that go with it.
+    If none are given, each method uses those of the protocol that go with it, or otherwise its
+    default. A method without a choice (Random) occurs once.
 
     Args:
-        protocols: what is run.
+        protocols: the protocols to run.
         methods: names of methods, or ``all``.
         acquisitions: names of acquisition functions; empty for the defaults.
         seeds: None for `Protocol.default_seeds`.
@@ -124,12 +124,12 @@ def run_grid(
     interruption, the same call resumes, even with another engine.
 
     Args:
-        runs: in the order in which to start them.
+        runs: the runs, in the order in which to start them.
         workers: number of parallel runs; 0 for one per core.
         data_dir: the first folder to search for datasets.
         engine: ``joblib`` for this machine, ``ray`` for a cluster.
-        address: of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
-        dataset: your own data for all runs, instead of those that the protocols name; see
+        address: address of the Ray cluster; see `spinal.experiments.engines.RayEngine`.
+        dataset: your own data for all runs, instead of the datasets that the protocols name; see
             `spinal.data.make_dataset`.
         callbacks: a function that makes the callbacks of a run, such as
             ``lambda run: [MLflow(run.title)]``. It is called in the process that executes the run,

@@ -73,7 +73,7 @@ class Progress:
             self.console.print(f"{run.title} failed: {escape(message)}", soft_wrap=True)
 
     def states(self) -> list[str]:
-        """The state of each run. Runs start in order, so the first that have not ended run."""
+        """The state of each run. Runs start in order, so the first unfinished ones are running."""
         free, states = self.workers, []
         for run in self.runs:
             if run.folder in self._ended:

@@ -40,8 +40,8 @@ class NetworkProtocol:
         name: a network of `spinal.networks.NETWORKS`, or an encoder (`spinal.encoders`), on whose
             features one dense layer is trained.
         width: factor on its channels and features.
-        features: size of its dense layer; None for what its width gives.
-        preset: the training settings to start from: ``tuned``, ``slim`` (of
+        features: size of its dense layer; None to derive it from the width.
+        preset: the training settings to start from: ``tuned``, ``slim`` (for
             `resnet-slim`), ``paper-lenet``, ``paper-vgg``.
         training: settings that differ from the preset.
         retrain: whether each round trains from ``scratch`` or continues (``continue``).
@@ -105,25 +105,25 @@ class Protocol(Trained):
     Attributes:
         name: name of the folder with its runs.
         title: title for tables and plots.
-        dataset: a name from `spinal.data.dataset_names`, the path of a file or folder of your own,
-            or ``module:name`` for a function that makes a `spinal.data.Dataset`.
-        data: how to read a file or folder of your own; see `spinal.data.own`.
+        dataset: a name from `spinal.data.dataset_names`, the path of your own file or folder, or
+            ``module:name`` for a function that makes a `spinal.data.Dataset`.
+        data: how to read your own file or folder; see `spinal.data.own`.
         initial: number of initially labelled points.
         batch: number of points asked in a round.
-        rounds: number of rounds that ask.
+        rounds: number of rounds that ask for labels.
         pool: number of points that may be asked; None for all that are in no other set.
         validation: number of points for early stopping and tuning.
         test: number of points of the predefined test set to use; None for all.
         stratified: whether the initial set contains the classes in equal numbers.
         candidates: number of pool points that are assessed in a round; None for all.
-        learn_from: the ``labels`` alone, or the ``pool``, too; see
+        learn_from: the ``labels`` only, or also the ``pool``; see
             `spinal.learner.LearnerSettings`.
         paper: the table of `spinal.report.paper` that reports compare with the results.
         network: the network and its training.
-        posterior: settings of posteriors; each uses those that it has. See
+        posterior: settings of posteriors; each uses the settings that it has. See
             `spinal.experiments.tables`.
-        acquisition: settings of acquisition functions, likewise. ``name`` is the function for all
-            compatible methods, or a list of several.
+        acquisition: settings of acquisition functions, in the same way. ``name`` is the function
+            for all compatible methods, or a list of several.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Protocol(Trained):
 
     @property
     def dataset_is_own(self) -> bool:
-        """Whether the data are not among those that spinal knows by name."""
+        """Whether the dataset is not one that spinal knows by name."""
         return dataset_name(self.dataset) not in dataset_names()
 
     @property
@@ -175,7 +175,7 @@ class Protocol(Trained):
 
     @property
     def default_seeds(self) -> range:
-        """Five, as in the paper, where it has a table for this protocol; else one."""
+        """Five seeds if the paper has a table for this protocol, as in the paper; otherwise one."""
         return range(1 if self.paper is None else 5)
 
     def acquisition_settings(self, acquisition: str) -> dict[str, Any]:
@@ -211,12 +211,12 @@ def protocol_text(name: str) -> str:
 
 
 def with_spn(protocol: Protocol, spn: Literal["paper", "tuned"]) -> Protocol:
-    """The same protocol with another SPN, under a name of its own.
+    """The same protocol with another SPN, under its own name.
 
     Args:
-        protocol: at any scale; its network and the network's training stay as they are.
-        spn: ``paper``: a circuit trained as the paper states it, and points chosen by plain max
-            entropy and variation ratio. ``tuned``: a circuit in closed form, and the default
+        protocol: at any scale; its network and the network's training are not changed.
+        spn: ``paper`` for a circuit trained as in the paper, with points chosen by plain max
+            entropy and variation ratio; ``tuned`` for a circuit in closed form, with the default
             acquisition function of each method.
     """
     posterior = {k: v for k, v in protocol.posterior.items() if k not in ("preset", "recipe")}

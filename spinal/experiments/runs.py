@@ -2,8 +2,8 @@
 
 ``<out>/<protocol>/<method>[-<acquisition>]/seed-<s>/`` holds
 
-- ``run.toml``: all resolved settings, the versions and the machine, and under ``earlier`` those of
-  earlier rounds, if they differ;
+- ``run.toml``: all resolved settings, the versions and the machine, and under ``earlier`` the
+  versions and machines of earlier rounds, if they differ;
 - ``rounds.jsonl``: a `spinal.runs.RoundRecord` for each round;
 - ``asked.npz``: the first images that it asked for, for reports;
 - ``checkpoint/``: the learner after the last round.
@@ -47,8 +47,8 @@ class Run:
     """One protocol, method, acquisition function and seed, in its folder under ``out``.
 
     Attributes:
-        fingerprint: of the user's own data, `Dataset.fingerprint`; None for datasets with a name,
-            and before the data were read.
+        fingerprint: `Dataset.fingerprint` of the user's own data; None for datasets with a name,
+            and before the data are read.
     """
 
     protocol: Protocol
@@ -60,10 +60,10 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The method, with the acquisition function where there is a choice."""
+        """The method, with the acquisition function if there is a choice."""
         chosen = len(find_method(self.method).choices) > 1
         name = f"{self.method}-{self.acquisition}" if chosen else self.method
-        return re.sub(r"[^\w.-]+", "-", name)  # module:name, too, is the name of a folder
+        return re.sub(r"[^\w.-]+", "-", name)  # so that module:name can be the name of a folder
 
     @property
     def title(self) -> str:
@@ -205,9 +205,9 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _by_logistic(learner: ActiveLearner, seen: View, labels: NDArray) -> dict[str, Any]:
-    """What logistic regression would say, so that nobody forgets the obvious.
+    """Measurements of logistic regression, as a baseline.
 
-    Nothing, if features are missing.
+    Empty if features are missing.
     """
     if learner.network.preprocess.fills_missing:
         for points in (seen.points, learner.pool.points):
@@ -232,7 +232,7 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         validation = dataset.train_images[indices], dataset.train_labels[indices]
     checkpoint = run.folder / "checkpoint"
     if protocol.network.retrain == "continue" and not checkpoint.exists():
-        done = []  # such as of a run that was copied without it: start again, to the same results
+        done = []  # such as a run that was copied without it: start again, to the same results
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, **_own_parts(run), validation=validation)
         if learner.rounds == len(done):

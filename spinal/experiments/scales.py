@@ -17,7 +17,7 @@ from spinal.errors import SpinalError, suggestion
 from spinal.files import tomllib as tomllib
 from spinal.settings import from_mapping
 
-#: Trainable settings at full size. Without a table for it, the file itself is this scale.
+#: The scale at full size. If a file has no table for it, the file itself is this scale.
 DEFAULT_SCALE = "tuned"
 
 _WORD = re.compile(r"[A-Za-z][\w.:@/-]*")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class ExperimentFiles(Generic[T]):
-    """The files of one kind of experiment: those that come with spinal, and any others.
+    """The files of one kind of experiment: the files that come with spinal, and any others.
 
     Args:
         kind: the dataclass that a file describes, with a ``name`` and a ``title``.
@@ -53,8 +53,8 @@ class ExperimentFiles(Generic[T]):
         Args:
             name_or_path: may end in ``@`` and a scale.
             changes: changed values as ``KEY=VALUE``, such as ``network.width=0.5``. A key may be
-                dotted, a value is TOML. They do not change the name, and so the folder of the runs;
-                ``name=wide`` does.
+                dotted, a value is TOML. The name, and therefore the folder of the runs, stays the
+                same; ``name=wide`` changes it.
 
         Raises:
             SpinalError: if there is no such file, or a key or value in it is wrong.

@@ -38,7 +38,7 @@ def compare(seed: int = 0) -> Showcase:
     """Train an SPN and a logistic regression on 1,000 digits; test them on the other 797.
 
     Args:
-        seed: of the split, the fit, and which features are missing.
+        seed: for the split, the fit, and which features are missing.
     """
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, train_size=1000, random_state=seed, stratify=y)

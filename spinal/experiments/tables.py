@@ -1,17 +1,17 @@
 """The tables ``[posterior]`` and ``[acquisition]`` of a protocol, checked key by key.
 
 A protocol is run with several methods. So its tables hold settings of all posteriors and of all
-acquisition functions, and each uses those that it has::
+acquisition functions, and each uses the settings that it has::
 
     [posterior]
     preset = "paper"            # the recipe of the SPN to start from
     recipe = { leaves = 8 }     # changes to it
-    masks = 20                  # of the SPN
-    samples = 50                # of MC Dropout
+    masks = 20                  # for the SPN
+    samples = 50                # for MC Dropout
 
     [acquisition]
     name = "max-entropy"        # for all compatible methods
-    labellings = 1000           # of BatchBALD
+    labellings = 1000           # for BatchBALD
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def circuit_recipe(table: Table, where: str) -> Recipe:
 
 
 def posterior_settings(table: Table, name: str, where: str) -> dict[str, Any]:
-    """The settings in ``table`` that the posterior ``name`` has; none for one of your own."""
+    """The settings in ``table`` that the posterior ``name`` has; empty for your own posterior."""
     if name not in POSTERIORS:
         return {}
     if "preset" in table or "recipe" in table:
@@ -51,7 +51,7 @@ def posterior_settings(table: Table, name: str, where: str) -> dict[str, Any]:
 
 
 def acquisition_settings(table: Table, name: str) -> dict[str, Any]:
-    """The settings in ``table`` that the function ``name`` has; none for one of your own."""
+    """The settings in ``table`` that the function ``name`` has; empty for your own function."""
     if name not in ACQUISITIONS:
         return {}
     return _known(table, _settings_of(type(ACQUISITIONS[name]())))

@@ -1,10 +1,10 @@
 r"""Uncertainty alone: train on one dataset, then measure the uncertainty on another.
 
 This is the paper's experiment on SVHN and CIFAR-10. Test points of the training dataset are
-*inside*, those of the other dataset *outside*, where a good posterior has a higher entropy. One
-network is trained for each seed and shared by all methods; the ensemble trains further members.
+*inside*, test points of the other dataset *outside*, where a good posterior has a higher entropy.
+One network is trained for each seed and shared by all methods; the ensemble trains further members.
 
-The entropy is that of the prediction, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`, with the
+The entropy of the prediction is measured, :math:`H[\frac1K \sum_k p(y \mid x, \omega_k)]`, with the
 average over samples if there are several; the SPN's posterior is exact. Other scores of a method,
 such as the density, are measured too.
 """
@@ -55,8 +55,8 @@ class Pair(Trained):
         name: Name of the folder with the seeds.
         title: Title for tables and plots.
         dataset: The training dataset; its test set is inside.
-        outside: The dataset whose test set is outside; or ``permuted``: the test images of
-            ``dataset``, with each pixel taken from another of them.
+        outside: The dataset whose test set is outside; or ``permuted`` for the test images of
+            ``dataset``, with each pixel taken from another test image.
         labels: Number of training points, drawn at random; None for all.
         test: Number of points inside and of points outside, drawn at random; None for all.
         network: The network, as in a protocol. It is neither retrained nor stopped early.

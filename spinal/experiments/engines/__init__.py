@@ -19,10 +19,10 @@ def make_engine(
     Args:
         name: one of `ENGINES`.
         workers: number of parallel runs; 0 for one per core.
-        address: of the Ray cluster.
+        address: address of the Ray cluster.
 
     Raises:
-        SpinalError: if there is no such engine, or an address for one that needs none.
+        SpinalError: if there is no such engine, or if an address is given to one that needs none.
     """
     if name not in ENGINES:
         raise SpinalError(f"no engine {name!r}: {suggestion(name, ENGINES)}")

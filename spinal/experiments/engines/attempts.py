@@ -50,7 +50,7 @@ class CrashCounter:
         self._last: dict[Path, tuple[int, int]] = {}  # by folder: the round, and crashes in it
 
     def count(self, run: Run) -> str | None:
-        """Count a crash of this run's worker; None if the run may continue, else the error."""
+        """Count a crash of this run's worker; None if the run may continue, otherwise the error."""
         number = len(run.rounds())
         last_round, crashes = self._last.get(run.folder, (number, 0))
         crashes = crashes + 1 if last_round == number else 1

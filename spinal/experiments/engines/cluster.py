@@ -30,8 +30,8 @@ class RayEngine:
 
     Args:
         workers: number of parallel runs; 0 for one per core of the cluster.
-        address: of the cluster; by default, the one in ``RAY_ADDRESS``. If there is none, a cluster
-            of this machine alone is started.
+        address: address of the cluster; by default, the one in ``RAY_ADDRESS``. If there is none, a
+            cluster on this machine alone is started.
 
     Raises:
         SpinalError: if Ray is not installed.
@@ -80,7 +80,7 @@ class RayEngine:
         datasets: Mapping[str, Dataset],
         callbacks: MakeCallbacks | None = None,
     ) -> Iterator[Ended]:
-        """Execute runs in their order; each is yielded when it has ended.
+        """Execute runs in order; each is yielded when it has ended.
 
         A dataset is put into the object store once: it is sent to every node once, and the workers
         of a node share its memory. A run whose worker died is given to another worker.
@@ -140,7 +140,7 @@ def _attempt(
 
 @contextmanager
 def _marked(folders: set[Path]) -> Iterator[str]:
-    """Put a marker file into folders, so that nodes can check that they share them; its name."""
+    """Put a marker file into folders, by which nodes check that they share them; yield its name."""
     name = f".grid-{uuid.uuid4().hex}"
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ class JoblibEngine:
         datasets: Mapping[str, Dataset],
         callbacks: MakeCallbacks | None = None,
     ) -> Iterator[Ended]:
-        """Execute runs in their order; each is yielded when it has ended.
+        """Execute runs in order; each is yielded when it has ended.
 
         Arrays of a megabyte or more are passed to the workers as memory-mapped files.
 

@@ -45,7 +45,7 @@ def show_progress(console: Console) -> Iterator[Callable[[Step], None]]:
 
 
 def result_table(tuned: TunedPart) -> Table:
-    """The best settings of a part, and those of the protocol."""
+    """The best settings of a part, and the protocol's own."""
     shown = list(tuned.tried[:_ROWS])
     if tuned.own not in shown:
         shown.append(tuned.own)

@@ -70,8 +70,8 @@ class Values:
         learning_rates: tried first, each with every dropout rate of ``beside``.
         beside: dropout rates for the learning rates; None stands for the dropout of the protocol.
         dropouts: tried afterwards, with the best learning rate.
-        sizes: of the dense layer at width 1, tried last, with the best of the others; beside that
-            of the network, with which the others are tried.
+        sizes: sizes of the dense layer at width 1, tried last, with the best of the other settings.
+            Until then, the network's own size is used.
     """
 
     learning_rates: tuple[float, ...]
@@ -85,20 +85,21 @@ def _steps(first: int, last: int, step: int) -> tuple[float, ...]:
     return tuple(thousandths / 1000 for thousandths in range(first, last + 1, step))
 
 
-#: The paper's, for its SPN: learning rates from .005 to .1 in steps of .01, at a dropout of .1;
-#: then dropout from .05 to .5. (Those steps meet neither .1 nor .08, which the paper settled on.)
+#: The paper's values for its SPN: learning rates from .005 to .1 in steps of .01, at a dropout of
+#: .1; then dropout from .05 to .5. (Those steps include neither .1 nor .08, which the paper chose.)
 CIRCUIT = Values(_steps(5, 100, 10), (0.1,), _steps(50, 500, 50))
 
-#: The paper's, for its LeNet on MNIST: each learning rate at both dropout rates.
+#: The paper's values for its LeNet on MNIST: each learning rate at both dropout rates.
 LENET = Values(_steps(1, 100, 1), (0.25, 0.5), (0.25, 0.5), (256, 512))
 
-#: The paper's, for its VGG on CIFAR-10; dropout is that of the last two dropout layers.
+#: The paper's values for its VGG on CIFAR-10; dropout is the rate of the last two dropout layers.
 VGG = Values((0.001, 0.01), (0.5,), (0.25, 0.3, 0.5), (256,))
 
-#: The paper's, for its VGG on Fashion-MNIST; on SVHN it took the result. Dropout was not tuned.
+#: The paper's values for its VGG on Fashion-MNIST; it used the result for SVHN as well. Dropout was
+#: not tuned.
 VGG_ELSEWHERE = Values((0.0005, 0.001, 0.1), (None,), ())
 
-#: Our own: the paper has no such networks.
+#: Our own values: the paper has no such networks.
 DENSE = Values((0.0005, 0.001, 0.002, 0.005, 0.01, 0.02), (0.5,), (0.0, 0.25, 0.5))
 RESNET_SLIM = Values((0.05, 0.1, 0.15, 0.2), (0.1,), (0.0, 0.1, 0.3))
 
@@ -126,7 +127,7 @@ class PaperSearch:
         learning_rates: tried instead of the paper's.
         dropouts: tried instead of the paper's; an empty tuple leaves dropout as it is in the
             protocol.
-        sizes: of the dense layer at width 1, likewise.
+        sizes: sizes of the dense layer at width 1, tried instead of the paper's.
     """
 
     learning_rates: tuple[float, ...] | None = None
@@ -195,7 +196,7 @@ class OptunaSearch:
 
     Attributes:
         trials: number of settings to try.
-        seed: of the proposals.
+        seed: for the proposals.
     """
 
     trials: int = 50

@@ -99,7 +99,7 @@ class Outcome:
 def assess(trial: Trial, data_dir: str | Path | None = None) -> Outcome:
     """Execute a trial: train, and evaluate on the validation set.
 
-    A circuit is evaluated by its own class probabilities, a network by those of its head.
+    A circuit is evaluated by its own class probabilities, a network by its head.
     """
     protocol = trial.protocol
     plain = replace(protocol, posterior={}).to_mapping()
@@ -180,8 +180,8 @@ def training_split(
     """Indices of labelled points and of validation points.
 
     The labelled points are the initial set of a run with this seed, and points of its pool drawn at
-    random. A smaller set of labels is contained in a larger one. The validation points are those of
-    the run; if the protocol has none, a fifth of the pool.
+    random. A smaller set of labels is contained in a larger one. The validation points are the same
+    as in the run; if the protocol has none, a fifth of the pool.
 
     Raises:
         SpinalError: if there are fewer points than labels, or fewer labels than initial points.
@@ -223,7 +223,7 @@ class Trials:
     def run(
         self, trials: Sequence[Trial], on_outcome: Callable[[Trial, Outcome, bool], None]
     ) -> list[Outcome]:
-        """The outcomes of the trials, in their order; trials without an outcome are executed.
+        """The outcomes of the trials, in order; trials without an outcome are executed.
 
         Args:
             trials: The trials.

@@ -37,8 +37,8 @@ class TunedPart:
     Attributes:
         part: the part.
         search: the search, described in one line.
-        before: values in the protocol of the settings that were tuned; a missing key means that the
-            protocol leaves it as the network is built.
+        before: the protocol's values of the tuned settings; a missing key means that the protocol
+            uses the default of the network.
         own: the result with the protocol's own settings; its ``setting`` is empty.
         tried: all results, best first, including ``own``.
     """
@@ -137,7 +137,7 @@ def tune(
 
 
 def default_labels(protocol: Protocol) -> int:
-    """Half of the budget, since settings have to suit all of it."""
+    """Half of the budget, since settings have to suit the complete budget."""
     return protocol.initial + protocol.batch * (protocol.rounds // 2)
 
 
@@ -176,8 +176,8 @@ class _Assessor:
 def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
     """The protocol with a setting applied.
 
-    A dropout rate is that of the last two dropout layers; earlier layers keep theirs. With another
-    number of features, the circuit gets the smallest grid that fits.
+    A dropout rate applies to the last two dropout layers; earlier layers keep theirs. If the number
+    of features changes, the circuit gets the smallest grid that fits.
     """
     if part == "network":
         values: dict[str, Any] = dict(setting)
@@ -197,7 +197,7 @@ def applied(protocol: Protocol, part: Part, setting: Setting) -> Protocol:
 
 
 def _value(protocol: Protocol, part: Part, key: str) -> float | None:
-    """The value of a protocol at a key of a setting; None if the protocol has none."""
+    """The protocol's value for a key of a setting; None if it has none."""
     if key == "features":
         return protocol.network.features
     table = to_mapping(protocol.training() if part == "network" else protocol.recipe())
@@ -243,7 +243,7 @@ def tuned_text(tuned: Tuned, command: str) -> str:
         lines.append(f"  before {percent(part.own)}  {describe(part.before)}")
     comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     mapping = tuned.protocol.to_mapping()
-    del mapping["name"]  # the name of a protocol is that of its file
+    del mapping["name"]  # a protocol is named after its file
     mapping["title"] = f"{tuned.protocol.title or tuned.protocol.name}, tuned"
     return f"{comments}\n{tomli_w.dumps(mapping)}"
 
