@@ -1,4 +1,4 @@
-"""Tests from accuracies alone, as the paper's were: ours, and the paper's own computed again."""
+"""Tests from accuracies alone, as in the paper: ours, and the paper's own, recomputed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spinal.report.paper import accuracies, p_values
 from spinal.report.parts import Table
 from spinal.report.statistics import two_proportion_z_test
 
-#: Test points in the paper's tests, whatever the dataset.
+#: Number of test points in the paper's tests, for all datasets.
 PAPER_POINTS = 10_000
 _OURS, _AGAIN, _PRINTED = "ours", "paper, from its accuracies", "paper, as printed"
 
@@ -23,7 +23,7 @@ _OURS, _AGAIN, _PRINTED = "ours", "paper, from its accuracies", "paper, as print
 def accuracy_tests(experiment: Experiment) -> Table | None:
     """One-sided unpaired z-tests of mean accuracies at each budget; None if there are none.
 
-    Holm's corrections are of our tests.
+    Holm's corrections are over our own tests.
     """
     data = pd.DataFrame(_ours(experiment))
     if len(data):
@@ -48,7 +48,7 @@ def accuracy_tests(experiment: Experiment) -> Table | None:
 
 
 def agreement(printed: pd.DataFrame) -> pd.Series:
-    """Which of the paper's printed p-values are within 0.01 of those from its accuracies."""
+    """Which of the paper's printed p-values are within 0.01 of p-values from its accuracies."""
     keys = ["method", "competitor", "labels"]
     by_source = printed.pivot(index=keys, columns="source", values="p_value")
     # Printed to two decimals.

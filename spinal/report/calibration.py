@@ -165,7 +165,7 @@ def _table(experiment: Experiment) -> Table:
 
 
 def _shares(experiment: Experiment) -> Table | None:
-    """What the methods mixed their predictions from at the end; None if that was not stored."""
+    """Weights of the classifiers that methods mixed at the end; None if they were not stored."""
     last, rows = int(experiment.labels[-1]), []
     for method in experiment.methods:
         stored = [run.at(last).shares for run in experiment.of(method)]

@@ -1,4 +1,4 @@
-"""Accuracy by number of labels: our curves and tables, and those of the paper."""
+"""Accuracy by number of labels: our curves and tables, and the paper's."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def section(experiment: Experiment) -> Section:
 
 
 def by_predictor(experiment: Experiment) -> Table:
-    """Accuracy at the end by the method, by its network, and by logistic regression.
+    """Final accuracy of the method, of its network, and of logistic regression.
 
-    The labels are those that the method chose: choosing and predicting are two things.
+    All of them are trained on the labels that the method chose.
     """
     names = {
         "accuracy": "by the method",
@@ -138,7 +138,7 @@ def _draw_paper(axes: Axes, experiment: Experiment) -> None:
 
 
 def gain_curves(experiment: Experiment) -> Figure:
-    """Accuracy minus that of Random with the same seed, with one standard error."""
+    """Accuracy minus the accuracy of Random with the same seed, with one standard error."""
     baseline = experiment.accuracy[BASELINE]
     curves = [Curve(BASELINE, pd.Series(0.0, baseline.dropna().index[[0, -1]]))]
     for method in experiment.methods:
@@ -161,9 +161,9 @@ def paper_curves(experiment: Experiment) -> pd.DataFrame:
 
 
 def beside_paper(experiment: Experiment) -> Table | None:
-    """The paper's accuracies at its budgets, and ours by the method and by its network.
+    """The paper's accuracies at its budgets, and ours for the method and for its network.
 
-    None, if the paper has no table of this experiment.
+    None if the paper has no table for this experiment.
     """
     printed = paper_curves(experiment)
     printed = printed[printed["labels"].isin(experiment.accuracy.index)]

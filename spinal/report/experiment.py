@@ -26,8 +26,8 @@ class Experiment:
         name: Name of the protocol.
         runs: The runs that are compared; see `experiments`.
         left_out: Runs that are unfinished or too short to be compared.
-        predictor: Whose accuracies are compared: of the ``method``, or of its ``network``, trained
-            on the labels that the method chose. Choosing and predicting are two things.
+        predictor: Whose accuracies are compared: the ``method``, or its ``network``, trained on the
+            labels that the method chose.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Experiment:
     predictor: Literal["method", "network"] = "method"
 
     def by_network(self) -> Experiment | None:
-        """The same runs by the network; None if all methods predict by it."""
+        """The same runs, with the predictions of the network; None if all methods use it."""
         other = replace(self, predictor="network")
         return None if other.accuracy.equals(self.accuracy) else other
 
@@ -47,18 +47,18 @@ class Experiment:
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """The settings of the protocol, as stored with the runs; empty if they were not."""
+        """The settings of the protocol, as stored with the runs; empty if they were not stored."""
         return next((r.settings["protocol"] for r in self.runs if "protocol" in r.settings), {})
 
     @property
     def title(self) -> str:
-        """The title of the protocol, or else its name."""
+        """The title of the protocol, or its name if it has no title."""
         title = self.protocol.get("title") or self.name
         return title if self.predictor == "method" else f"{title}, by the network"
 
     @property
     def file_name(self) -> str:
-        """The name, as part of the name of a file."""
+        """The name, for use in file names."""
         return self.name.replace("/", "-")
 
     @property

@@ -1,4 +1,4 @@
-"""What tables of tests share: at which budgets to test, and corrections for many tests."""
+"""Common parts of tables of tests: the budgets, and corrections for multiple tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BUDGETS = 10
 
 
 def budgets(experiment: Experiment) -> list[int]:
-    """The budgets at which to test: those of the paper, if any; else ten, evenly spaced."""
+    """The budgets at which to test: the paper's, if any, otherwise ten, evenly spaced."""
     labels = experiment.labels
     printed = p_values()
     theirs = printed[printed["table"] == experiment.paper]["labels"].unique()
@@ -25,7 +25,7 @@ def budgets(experiment: Experiment) -> list[int]:
 
 
 def add_holm(data: pd.DataFrame, within: list[str]) -> None:
-    """Add Holm's corrections of ``p_value``: ``holm`` of a comparison, ``holm_all`` of the table.
+    """Add Holm's corrections of ``p_value``: ``holm`` per comparison, ``holm_all`` over the table.
 
     Args:
         data: One row per test, with ``method`` and ``competitor``; changed in place.

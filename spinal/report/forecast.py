@@ -1,4 +1,4 @@
-"""What another batch of labels would change, by the forecast of the last round."""
+"""What another batch of labels would change, from the forecast of the last round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinal.report.parts import Table
 
 
 def more_labels(experiment: Experiment) -> Table | None:
-    """The forecast of each method, mean over seeds; None for runs without any."""
+    """The forecast of each method, mean over seeds; None if no forecasts were stored."""
     rows, shown = [], []
     for method in experiment.methods:
         last = [run.rounds[-1].advice for run in experiment.of(method)]

@@ -29,12 +29,12 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """Of the experiment."""
+        """Title of the experiment."""
         return self.seeds[0].title
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of the experiment."""
+        """Settings of the experiment."""
         return self.seeds[0].settings["experiment"]
 
 

@@ -29,7 +29,7 @@ class StoredSeed:
 
     @property
     def title(self) -> str:
-        """Of its experiment."""
+        """Title of its experiment."""
         return str(self.settings["experiment"].get("title") or self.experiment)
 
 

@@ -1,4 +1,4 @@
-"""What methods are called, and the order that they come in: the same in every table and figure."""
+"""Names and order of methods, the same in every table and figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison once more by the network, trained on the labels that each method chose."""
+"""The same comparison for the network, trained on the labels that each method chose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spinal.report.significance import area_tests
 
 
 def section(experiment: Experiment) -> Section | None:
-    """Curves, areas, labels needed and tests by the network; None if all methods predict by it."""
+    """Curves, areas, labels needed and tests for the network; None if all methods use it."""
     by_network = experiment.by_network()
     if by_network is None:
         return None

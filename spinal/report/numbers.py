@@ -39,7 +39,7 @@ def decimal(value: float, digits: int = 3) -> str:
 
 
 def count(value: float) -> str:
-    """A count, in groups of three digits."""
+    """A count, with digits in groups of three."""
     return "" if np.isnan(value) else _sign(f"{value:,.0f}")
 
 

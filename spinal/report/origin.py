@@ -29,7 +29,7 @@ def section(experiment: Experiment) -> Section:
 
 
 def _runs(experiment: Experiment) -> list[Table]:
-    """A table of the runs with their origin, and one of the facts that all runs share."""
+    """A table of the runs with their origin, and a table of the facts that all runs share."""
     rows = []
     for method in experiment.methods:
         runs = experiment.of(method)

@@ -16,7 +16,7 @@ Chapter = tuple[str, str, Sequence[Section]]
 
 
 def page(chapters: Sequence[Chapter], heading: str = "Comparison of ways to choose labels") -> str:
-    """The whole page.
+    """The complete page.
 
     Args:
         chapters: An id, a title and the sections of each chapter.

@@ -64,9 +64,9 @@ class Table:
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """For the page. In a column of words, a cell that repeats the one above it is empty.
+        """For the page. In a column of words, a cell that repeats the one above it is left empty.
 
-        If there are several columns of words, rows that share the first word are a group, which is
+        If there are several columns of words, rows with the same first word form a group, which is
         not split between pages in print.
         """
         head = "".join(f"<th{self._class(i)}>{escape(str(c))}</th>"

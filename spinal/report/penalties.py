@@ -24,7 +24,7 @@ def penalties(experiments: Sequence[Experiment]) -> pd.DataFrame:
 
     An experiment adds to entry :math:`(i, j)` the share of its budgets at which i is better than j
     by a two-sided paired t-test over seeds, at 95 %. So an entry is at most the number of
-    experiments. The mean of a column says how often its method was beaten: lower is better.
+    experiments. The mean of a column tells how often its method was beaten: lower is better.
     """
     methods = sorted({m for e in experiments for m in e.methods}, key=order)
     matrix = pd.DataFrame(0.0, methods, methods)

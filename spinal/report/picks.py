@@ -55,7 +55,7 @@ def _asked(experiment: Experiment, seed: int) -> dict[str, Asked]:
 def class_balance(experiment: Experiment) -> pd.DataFrame:
     r"""Normalised entropy, :math:`-\sum_c s_c \log s_c / \log C`, of the shares of C classes.
 
-    In the layout of `Experiment.accuracy`; NaN if counts were not stored.
+    It has the layout of `Experiment.accuracy`; NaN if counts were not stored.
     """
     return experiment.tabulate(_balance)
 

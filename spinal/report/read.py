@@ -60,7 +60,7 @@ class StoredRun:
 
     @cached_property
     def _test_indices(self) -> NDArray[np.int64] | None:
-        """The test points, from the splits beside the runs; None if all of the dataset are used."""
+        """The test points, from the splits beside the runs; None if all test points are used."""
         path = self.folder.parents[1] / "splits" / f"seed-{self.seed}.json"
         if path.exists():
             return Splits.load(path).test
@@ -71,8 +71,8 @@ class StoredRun:
 def stored_runs(folder: str | Path) -> list[StoredRun]:
     """Every run under ``folder`` with at least one round, in the order of paths.
 
-    The protocol is the path from ``folder`` to the runs, so that folders with runs of the same
-    protocol and different settings stay separate.
+    The protocol is the path from ``folder`` to the runs, so folders with runs of the same protocol
+    and different settings stay separate.
 
     Raises:
         SpinalError: if there are no runs.
@@ -113,7 +113,7 @@ def rounds_table(runs: list[StoredRun]) -> pd.DataFrame:
 def read_runs(folder: str | Path) -> pd.DataFrame:
     """One row per round of each run under ``folder``.
 
-    Columns: protocol, method, seed, round, labels, accuracy, nll, ece, the same by the network,
+    Columns: protocol, method, seed, round, labels, accuracy, nll, ece, the same for the network,
     and ``seconds_<phase>``.
 
     Raises:

@@ -12,7 +12,7 @@ from spinal.report.parts import Table
 
 
 def labels_needed(experiment: Experiment) -> Table:
-    """Labels from which each method's mean curve stays above some accuracies."""
+    """The numbers of labels from which each method's mean curve stays above some accuracies."""
     curves = {m: experiment.mean_curve(m).loc[experiment.labels] for m in experiment.methods}
     targets = _targets(curves)
     rows, shown = [], []
@@ -63,7 +63,7 @@ def stays_above(curve: pd.Series, target: float) -> float:
 
 
 def _crossing(curve: pd.Series, target: float, at: int) -> float:
-    """Where the line to position ``at`` of a curve, from the one before it, meets ``target``."""
+    """Where the line from the point before position ``at`` of a curve to it meets ``target``."""
     labels, values = curve.index.to_numpy(float), curve.to_numpy(float)
     if at == 0:
         return float(labels[0])

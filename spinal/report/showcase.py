@@ -1,4 +1,4 @@
-"""The picture and the table of `spinal demo-spn`."""
+"""The figure and the table of `spinal demo-spn`."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def section(experiment: Experiment) -> Section | None:
 def z_tests(experiment: Experiment) -> Table | None:
     """Paired one-sided z-tests, for each budget and initial set, and over all of them.
 
-    Holm's correction is over the budgets of a comparison, and over all comparisons and budgets,
-    each of one initial set, or of the mean.
+    Holm's correction is over the budgets of a comparison, and over all comparisons and budgets, for
+    each initial set and for the mean.
     """
     rows = []
     for first, second in comparisons(experiment.methods):

@@ -30,9 +30,10 @@ class Outcomes:
 def z_test(pairs: Sequence[tuple[Outcomes, Outcomes]]) -> float:
     r"""One-sided p-value of a paired z-test: is the first of each pair more accurate?
 
-    With one pair, :math:`z = \bar d \sqrt N / s_d`, where :math:`d_i \in \{-1, 0, 1\}` says which
+    With one pair, :math:`z = \bar d \sqrt N / s_d`, where :math:`d_i \in \{-1, 0, 1\}` tells which
     of the two got point i right. With a pair for each seed, differences are averaged over seeds
-    first (the paper's mean row). A point is one observation however many seeds tested on it, so
+    first (the paper's mean row). A point is one observation, no matter how many seeds tested on it,
+    so
 
     .. math:: z = \frac{\sum_i D_i}{\sqrt{\sum_i (D_i - n_i \bar d)^2}}, \quad
         D_i = \sum_s d_{is}, \quad \bar d = \frac{\sum_i D_i}{\sum_i n_i},
@@ -61,7 +62,7 @@ def two_proportion_z_test(first: float, second: float, n: int) -> float:
     Args:
         first: accuracy of the first classifier, 0 to 1.
         second: accuracy of the second.
-        n: number of test points, of each.
+        n: number of test points of each classifier.
     """
     variance = (first * (1 - first) + second * (1 - second)) / n
     if variance == 0:
@@ -70,7 +71,7 @@ def two_proportion_z_test(first: float, second: float, n: int) -> float:
 
 
 def mcnemar_test(first: Outcomes, second: Outcomes) -> float:
-    """Two-sided exact p-value of McNemar's test: do the two err on different numbers of points?"""
+    """Two-sided exact p-value of McNemar's test: do the two make different numbers of errors?"""
     only_first = int((first.right & ~second.right).sum())
     only_second = int((second.right & ~first.right).sum())
     return float(mcnemar([[0, only_first], [only_second, 0]], exact=True).pvalue)
@@ -82,7 +83,8 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     Of m tests, the i-th smallest p-value becomes :math:`\max_{j \le i} (m - j + 1)\, p_{(j)}`, at
     most 1.
     """
-    # statsmodels' `multipletests` collects garbage at each call, which takes most of a report.
+    # statsmodels' `multipletests` runs the garbage collector at each call, which would take most of
+    # the time of a report.
     p = np.asarray(p_values, float)
     order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN is last
     corrected = np.full(len(p), np.nan)
@@ -91,8 +93,8 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     return corrected
 
 
-#: With fewer seeds there are neither intervals nor tests over seeds. For two, Student's quantile is
-#: 12.7 standard errors: such an interval says nothing, and its length is mostly chance.
+#: With fewer seeds there are neither intervals nor tests over seeds. With two, Student's quantile
+#: is 12.7 standard errors: such an interval is too wide to be useful, and its width mostly random.
 MIN_SEEDS = 3
 
 
@@ -112,8 +114,8 @@ def t_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float,
     r"""Student's interval of the mean over seeds; NaN below `MIN_SEEDS`.
 
     The ends are :math:`\bar x \pm t_{n-1} s / \sqrt n`, with the quantile of Student's distribution
-    with :math:`n - 1` degrees of freedom. It is the only interval in a report: it excludes 0
-    exactly if `paired_t_test` is below ``1 - level``.
+    with :math:`n - 1` degrees of freedom. It is the only interval in a report. It excludes 0 if and
+    only if `paired_t_test` is below ``1 - level``.
 
     Args:
         values: A value for each seed, ``[n]``; paired differences for a paired interval.

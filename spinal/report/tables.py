@@ -20,7 +20,7 @@ HEADER = [
 def summarise(experiments: Sequence[Experiment]) -> pd.DataFrame:
     """For each protocol and method: area under the curve, final accuracy, time.
 
-    Areas and final accuracies are those of the page, over the budgets that all methods share.
+    Areas and final accuracies are the same as on the page, over the budgets that all methods share.
     ``gain`` is the mean difference in area to Random over paired seeds, with its 95 % interval by
     Student's t, which needs three seeds or more.
     """

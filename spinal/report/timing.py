@@ -88,7 +88,7 @@ def _figure(seconds: pd.DataFrame, name: str) -> Figure:
         for phase in seconds:
             width = seconds[phase].to_numpy()
             shade = SHADES[min(_place(str(phase))[0], len(SHADES) - 1)]
-            if width.max() > 0.003 * seconds.sum(axis=1).max():  # the others could not be seen
+            if width.max() > 0.003 * seconds.sum(axis=1).max():  # others would be invisible
                 axes.barh(names, width, left=left, color=shade, height=0.62, label=phase)
             left += width
         axes.invert_yaxis()

@@ -22,7 +22,7 @@ from spinal.report.plots import INK, STYLE, look, new_figure
 from spinal.report.statistics import deviation
 from spinal.runs.records import UNCERTAINTY_METHODS as METHODS
 
-#: Standard deviation of the kernel that densities are smoothed by, in nats.
+#: Standard deviation of the kernel that smooths densities, in nats.
 BANDWIDTH = 0.04
 
 _SCORES = {
@@ -39,7 +39,7 @@ _DETECTION = {
 
 
 def write_uncertainty_report(folder: str | Path, out: str | Path) -> list[Path]:
-    """Write the page of all seeds under ``folder`` that are finished; return the paths.
+    """Write a page on all finished seeds under ``folder``; return the paths of its files.
 
     The same seeds give the same files, byte for byte.
     """
@@ -51,7 +51,7 @@ def write_uncertainty_report(folder: str | Path, out: str | Path) -> list[Path]:
 
 
 def finished(folder: str | Path) -> dict[str, list[StoredSeed]]:
-    """The seeds under ``folder`` that are finished, by pair."""
+    """The finished seeds under ``folder``, by pair."""
     return stored_seeds(folder, len(METHODS))
 
 
@@ -188,7 +188,7 @@ def _density_panel(axes: Axes, seeds: Sequence[StoredSeed], method: str, named: 
 
 
 def _density(counts: NDArray, measurement: StoredSeed) -> tuple[NDArray, NDArray]:
-    """Entropies and their density, by a normal kernel that is reflected at both ends."""
+    """Entropies and their density, from a normal kernel that is reflected at both ends."""
     n_classes = measurement.parts[0]["classes"]
     width = np.log(n_classes) / len(counts)
     smooth = gaussian_filter1d(counts.astype(float), BANDWIDTH / width, mode="reflect")

@@ -1,4 +1,4 @@
-"""The report of a folder of runs, as files."""
+"""Writing the report on a folder of runs."""
 
 from __future__ import annotations
 
