@@ -9,23 +9,23 @@ class SpinalError(Exception):
 
 
 class StructureError(SpinalError, ValueError):
-    """A circuit that cannot be built, or would not be a probability model if it were."""
+    """A circuit that cannot be built, or that would not be a valid probability model."""
 
 
 class FileFormatError(SpinalError, ValueError):
-    """A file that is not what it should be: truncated, corrupt, or not one of ours."""
+    """A file that is truncated, corrupt, or not written by spinal."""
 
 
 class DataError(SpinalError, ValueError):
-    """Data that are not there, or cannot be used as they are."""
+    """Data that are missing, or cannot be used."""
 
 
 class LabelError(SpinalError, ValueError):
-    """An answer that cannot be taken: unknown point, unknown class, or a contradiction."""
+    """A label that cannot be stored: unknown point, unknown class, or a contradiction."""
 
 
 def suggestion(wrong: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """For a message about a wrong name: the nearest right one, or else all of them."""
+    """For a message about a wrong name: the most similar valid name, or all valid names."""
     names = list(names)
     near = difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"

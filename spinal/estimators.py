@@ -32,8 +32,9 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
     have categorical leaves, a value that did not occur in training counts as missing, and `sample`
     returns a DataFrame.
 
-    The defaults suit tables of measurements: features in different units, classes as frequent as
-    in the labels. For features of a network, the defaults of `spinal.circuits.Recipe` are better.
+    The defaults suit tables of measurements: features in different units, with the class
+    frequencies of the labels. For features of a network, the defaults of `spinal.circuits.Recipe`
+    are better.
 
     Args:
         structure: ``dgc`` (convolutional on a grid), ``random`` or ``auto``; see
@@ -58,7 +59,8 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: Step size of the optimiser.
         steps: Number of updates.
         batch_size: Points per update; None for all points.
-        patience: Stop after so many checks, ten steps apart, without a lower training loss.
+        patience: Stop after this many checks, ten steps apart, without a lower training loss; None
+            never stops.
         random_state: Int, RandomState or None; seeds the initialisation, the batches and the
             dropped features.
         device: A torch device: ``cpu``, ``cuda``, ``mps``.
@@ -192,7 +194,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[most_probable]
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-density of each point, (n,): low for points unlike the training data."""
+        """Log-density of each point, (n,): low for points that differ from the training data."""
         check_is_fitted(self)
         with torch.no_grad():
             return self.circuit_.log_prob(self._features(X)).double().cpu().numpy()

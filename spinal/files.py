@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 #: The file of checksums in a folder, as the command ``sha256sum`` writes and checks it.
 CHECKSUMS = "SHA256SUMS"
 
-#: In the place of a checksum in the head of a safetensors file, while it is computed.
+#: Takes the place of the checksum in the head of a safetensors file while it is computed.
 _UNSIGNED = "0" * 64
 
-#: What numpy raises for a file of arrays that is truncated or damaged.
+#: The errors that numpy raises for a truncated or damaged file of arrays.
 _DAMAGE = (
     OSError, EOFError, ValueError, KeyError, NotImplementedError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
@@ -41,7 +41,7 @@ _DAMAGE = (
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Inside, write to the path that is given; at the end it takes the place of ``path``."""
+    """Write to the yielded path inside the ``with`` block; at the end it replaces ``path``."""
     partial = _beside(path, ".part")
     yield partial
     _flush(partial)
@@ -56,10 +56,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Inside, write to the folder that is given; at the end it takes the place of ``folder``.
+    """Write to the yielded folder inside the ``with`` block; at the end it replaces ``folder``.
 
     It gets a ``SHA256SUMS`` for `verify_checksums`. Two renames are needed. If the process ends
-    between them, `existing_folder` finds the old one.
+    between them, `existing_folder` finds the old folder.
     """
     partial, old = _beside(folder, ".part"), _beside(folder, ".old")
     shutil.rmtree(partial, ignore_errors=True)
@@ -82,7 +82,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file is on the disk. Windows refuses that for files opened for reading."""
+    """Wait until a file is on disk. Windows does not allow this for files opened for reading."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())
 
@@ -93,7 +93,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray]) -> None:
     """Write a ``.npz`` file."""
-    import numpy as np  # text files do not wait for it
+    import numpy as np  # slow to import, and not needed for text files
 
     with replacing(path) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def verify_checksums(folder: Path) -> None:
-    """Check that the files in a folder are those that `write_checksums` saw.
+    """Check the files in a folder against its ``SHA256SUMS``.
 
     Raises:
         FileFormatError: If a file was damaged, added or lost. The message names it.
@@ -152,12 +152,12 @@ def _sha256(path: Path) -> str:
 def read_arrays(
     path: Path, names: Iterable[str], optional: Iterable[str] = ()
 ) -> dict[str, NDArray]:
-    """These arrays of a ``.npz`` file, and the optional ones if there. Nothing is unpickled.
+    """Read arrays of a ``.npz`` file, and optional ones if they exist. Nothing is unpickled.
 
     Raises:
-        FileFormatError: if it is not there, damaged, or without one of them.
+        FileFormatError: if the file or an array is missing, or the file is damaged.
     """
-    import numpy as np  # text files do not wait for it
+    import numpy as np  # slow to import, and not needed for text files
 
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -170,13 +170,13 @@ def read_arrays(
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], kind: str, header: Mapping[str, Any]
 ) -> None:
-    """Write a safetensors file of ours: ``kind`` and ``header``, as JSON, go into its head.
+    """Write a safetensors file, with ``kind`` and ``header``, as JSON, in its head.
 
-    So does a SHA-256 checksum, of the file with zeros in the place of the checksum.
+    The head also holds a SHA-256 checksum of the file, computed with zeros in its place.
     """
-    from safetensors.torch import save_file  # text files do not wait for torch
+    from safetensors.torch import save_file  # imported here, because torch is slow to import
 
-    # Copies, so that weights that are used twice are written twice.
+    # Copies, because safetensors refuses tensors that share memory.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
     with replacing(path) as partial:
         metadata = {"format": kind, "header": json.dumps(header), "sha256": _UNSIGNED}
@@ -185,13 +185,13 @@ def write_tensors(
 
 
 def sign_tensors(path: Path, said: str) -> None:
-    """Replace the checksum in the head of a safetensors file by that of its content."""
+    """Replace the checksum in the head of a safetensors file by the checksum of its content."""
     content = path.read_bytes()
     path.write_bytes(content.replace(said.encode(), _checksum(content, said).encode(), 1))
 
 
 def check_tensors(path: Path, metadata: Mapping[str, str]) -> None:
-    """Compare a safetensors file with the checksum in its head; none is fine, too.
+    """Compare a safetensors file with the checksum in its head, if there is one.
 
     Raises:
         FileFormatError: if they differ.
@@ -209,7 +209,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
     """The header and the tensors of a file that `write_tensors` wrote. Nothing is unpickled.
 
     Raises:
-        FileFormatError: if it is not there, not of that kind, or damaged.
+        FileFormatError: if the file is missing, damaged, or not of that kind.
     """
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file")

@@ -1,4 +1,4 @@
-"""Objects in a notebook: a small table."""
+"""A small HTML table, to display objects in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods: names for a choice of posterior and acquisition function. A new one is a line here."""
+"""Methods: names for a posterior and an acquisition function. To add one, add a line here."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from spinal.registry import find_own, is_own, registered
 
 @dataclass(frozen=True)
 class Method:
-    """What a method consists of.
+    """A posterior and an acquisition function.
 
     Attributes:
-        title: what people call it.
-        posterior: a name from `spinal.posteriors.POSTERIORS`: what assesses points, and predicts.
-        acquisition: the acquisition function by default.
-        choices: others that make sense; with one alone, there is nothing to choose.
-        summary: a line for the manual.
+        title: the usual name, for tables and plots.
+        posterior: a name from `spinal.posteriors.POSTERIORS`; it assesses points, and predicts.
+        acquisition: the default acquisition function.
+        choices: all acquisition functions that can be chosen.
+        summary: a description in one line.
     """
 
     title: str
@@ -27,7 +27,7 @@ class Method:
     summary: str
 
 
-#: What people call the classifiers that a posterior may mix: see its ``shares``.
+#: Names for tables of the classifiers that a posterior may mix; see its ``shares``.
 CLASSIFIERS = {
     "spn": "SPN", "logistic": "logistic regression", "trees": "trees", "network": "network",
 }  # fmt: skip
@@ -55,7 +55,7 @@ METHODS: dict[str, Method] = {
         "spn",
         "power-variance-bald",
         ("power-variance-bald", "variance-bald"),
-        "BALD by the SPN's closed-form dropout variance, with random noise for diverse batches",
+        "BALD from the SPN's closed-form dropout variance, with random noise for diverse batches",
     ),
     "mc-dropout": Method(
         "MC Dropout",
@@ -123,7 +123,7 @@ METHODS: dict[str, Method] = {
         ("typiclust",),
         "the most typical point of each cluster",
     ),
-    "random": Method("Random", "deterministic", "random", ("random",), "points picked blindly"),
+    "random": Method("Random", "deterministic", "random", ("random",), "points chosen at random"),
 }
 
 
@@ -131,8 +131,8 @@ def find_method(name: str) -> Method:
     """The method of this name, or an error that suggests the right one.
 
     Args:
-        name: a key of `METHODS`, or a name of your own: `spinal.registry`. A classifier of
-            scikit-learn is a method, too, such as ``sklearn.naive_bayes:GaussianNB``.
+        name: a key of `METHODS`, or the name of your own part, see `spinal.registry`. It can also
+            be a scikit-learn classifier, such as ``sklearn.naive_bayes:GaussianNB``.
     """
     if name in METHODS:
         return METHODS[name]
@@ -143,5 +143,5 @@ def find_method(name: str) -> Method:
     if isinstance(part, Method):
         return part
     if not hasattr(part, "predict_proba"):
-        raise SpinalError(f"method {name}: {part!r} is no Method and no classifier")
+        raise SpinalError(f"method {name}: {part!r} is neither a Method nor a classifier")
     return replace(METHODS["logistic"], title=name.rpartition(":")[2], posterior=name, summary="")

@@ -9,13 +9,13 @@ from torch import Tensor
 
 
 def mean_log_probs(log_probs_N_K_C: Tensor) -> Tensor:
-    r""":math:`\log \frac1K \sum_k p_{kc}`, the prediction of all samples together, ``[N, C]``."""
+    r""":math:`\log \frac1K \sum_k p_{kc}`, the mean prediction of all samples, ``[N, C]``."""
     return log_probs_N_K_C.logsumexp(1) - math.log(log_probs_N_K_C.shape[1])
 
 
 def entropy(log_probs: Tensor) -> Tensor:
     r""":math:`-\sum_c p_c \log p_c` over the last axis; 0 log 0 is 0."""
-    # exp(-1e300) is 0 as exp(-inf) is, but 0 * -1e300 is 0 and not NaN.
+    # exp(-1e300) is 0, like exp(-inf), but 0 * -1e300 is 0, not NaN.
     lowest = torch.finfo(log_probs.dtype).min
     return -(log_probs.exp() * log_probs.clamp_min(lowest)).sum(-1).clamp_max(0)
 

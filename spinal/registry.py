@@ -1,9 +1,9 @@
 """The user's own parts by name: registered in this process, or written ``module:name``.
 
-Wherever a method, an acquisition function, a posterior, an encoder or a dataset has a name, also in
-protocols and on the command line, ``module:name`` stands for an object in a Python module, and
-``path/to/file.py:name`` for one in a file. `register` gives an object a short name. It is known
-in this process only; runs in several processes need the long name.
+Methods, acquisition functions, posteriors, encoders and datasets have names. In place of such a
+name, also in protocols and on the command line, ``module:name`` stands for an object in a Python
+module, and ``path/to/file.py:name`` for one in a file. `register` gives an object a short name. It
+is known in this process only; runs in several processes need the long name.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def register(kind: Kind, name: str, part: Any) -> None:
             ``posterior``: a `Posterior`, its class, or a scikit-learn classifier or its class;
             ``encoder``: an `Encoder`, or a function that makes one or an `nn.Module`;
             ``dataset``: a `Dataset`, or a function that makes one.
-        name: Without a colon. The names that come with spinal are taken.
-        part: The part. The same name again replaces it.
+        name: A name without a colon. Built-in names take precedence.
+        part: The part. Registering the same name again replaces it.
     """
     if kind not in get_args(Kind):
         raise SpinalError(f"no kind of part {kind!r}: {suggestion(str(kind), get_args(Kind))}")
@@ -54,7 +54,7 @@ def registered(kind: Kind) -> list[str]:
 
 
 def find_own(kind: Kind, name: str) -> Any:
-    """The part of this name, which `is_own`.
+    """The part of this name, for which `is_own` is true.
 
     Raises:
         SpinalError: If there is no such module, or no such name in it.
@@ -71,7 +71,7 @@ def find_own(kind: Kind, name: str) -> Any:
 
 
 def _import(where: str, name: str) -> ModuleType:
-    """The module of this name, or in this file; in the working directory, it needs no suffix."""
+    """The module of this name, or in this file; a file in the working directory needs no suffix."""
     try:
         if where.endswith(".py"):
             return import_file(Path(where).expanduser())
@@ -84,7 +84,7 @@ def _import(where: str, name: str) -> ModuleType:
             return import_file(path)
     except SpinalError as error:
         raise SpinalError(f"{name}: {error}") from error
-    except Exception as error:  # one's own code can fail in any way
+    except Exception as error:  # the user's code can fail in any way
         raise SpinalError(f"{name}: {type(error).__name__}: {error}") from error
 
 

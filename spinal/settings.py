@@ -17,13 +17,13 @@ def from_mapping(cls: type[T], values: Mapping[str, Any], where: str, base: T | 
 
     Args:
         cls: a dataclass.
-        values: what differs from ``base``, or from the defaults.
-        where: what the values are, for messages: a file, a table in it.
+        values: settings that differ from ``base``, or from the defaults.
+        where: source of the values, for messages: a file, or a table in it.
         base: settings to start from.
 
     Raises:
-        SpinalError: naming an unknown key (and the one that was probably meant), a value of the
-            wrong type, or a key that is missing.
+        SpinalError: for an unknown key (with the key that was probably meant), a value of the wrong
+            type, or a missing key.
     """
     hints = get_type_hints(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]

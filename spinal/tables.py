@@ -1,4 +1,4 @@
-"""Tables with categories as numbers: a code for each category, NaN where a value is missing."""
+"""Tables with categories encoded as numbers; NaN for missing values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 class TableEncoder:
     """Encodes a DataFrame whose columns are numbers or categories.
 
-    A column of strings, booleans or categories becomes a column of codes 0 to M - 1, of the M
-    values that occurred. Where the value is missing, or never occurred, the code is NaN.
+    A column of strings, booleans or categories becomes a column of codes 0 to M - 1, for the M
+    values that occur in ``table``. A missing or unknown value has the code NaN.
 
     Args:
-        table: from which the values of each column are taken.
+        table: determines the values of each column.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -46,7 +46,7 @@ class TableEncoder:
     def one_hot(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """The table with a column of 0 and 1 for each category instead of codes.
 
-        All columns of a category are NaN where it is missing.
+        All columns of a category are NaN if its value is missing.
         """
         parts = []
         for column, size in zip(self(table).T[:, :, None], self.sizes, strict=True):
@@ -55,7 +55,7 @@ class TableEncoder:
         return np.concatenate(parts, axis=1)
 
     def decode(self, encoded: NDArray[np.float64]) -> pd.DataFrame:
-        """The table that numbers ``[N, D]`` stand for."""
+        """The table from its encoding ``[N, D]``."""
         return pd.DataFrame({
             name: column if values is None else _named(column, values)
             for name, column, values in zip(self.columns, encoded.T, self.values, strict=True)

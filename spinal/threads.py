@@ -1,4 +1,4 @@
-"""How many threads computations take."""
+"""Limits on the number of threads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import threadpoolctl
 def single_thread() -> Iterator[None]:
     """Compute with one thread inside the block; the numbers of threads are restored after it.
 
-    With one thread, sums are added up in the same order however many processes share the machine,
-    so the same seed gives the same numbers. The limits hold for torch and for the thread pools of
-    the linear algebra libraries.
+    With one thread, sums are always added up in the same order, so the same seed gives the same
+    numbers. The limits apply to torch and to the thread pools of the linear algebra libraries.
     """
     import torch  # importing this module is cheap
 

@@ -188,7 +188,7 @@ def test_a_name_that_leads_nowhere(name: str, message: str) -> None:
 
 def test_a_part_of_another_kind_is_refused(own: str) -> None:
     for find, message in (
-        (find_method, "is no Method"),
+        (find_method, "is neither a Method"),
         (make_acquisition, "is not a function of candidates"),
         (load_dataset, "gives a int, not a Dataset"),
         (load_encoder, "int"),

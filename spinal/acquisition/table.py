@@ -63,7 +63,7 @@ def make_acquisition(name: str, **settings: Any) -> Acquisition:
     """The acquisition function of this name.
 
     Args:
-        name: a key of `ACQUISITIONS`, or a name that you registered, see `spinal.registry`.
+        name: a key of `ACQUISITIONS`, or the name of your own part, see `spinal.registry`.
         settings: settings that differ from the defaults.
 
     Raises:

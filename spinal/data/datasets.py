@@ -65,7 +65,7 @@ def load_dataset(
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;
             see `dataset_name`. Or a folder of images, or a file; see `spinal.data.own`. Or a
-            dataset of texts; see `spinal.data.text_sets`. Or a name that you registered; see
+            dataset of texts; see `spinal.data.text_sets`. Or the name of your own dataset; see
             `spinal.registry`.
         data_dir: Where to look first.
         download: Whether to download a dataset that was not found.

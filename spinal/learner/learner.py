@@ -58,7 +58,7 @@ class ActiveLearner(Predictor):
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
-    object. You can register names for your own parts; see `spinal.registry`. All settings are saved
+    object. A name can also be that of your own part; see `spinal.registry`. All settings are saved
     with the learner.
 
     Args:

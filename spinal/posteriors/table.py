@@ -33,7 +33,7 @@ def make_posterior(name: str, **settings: Any) -> Posterior:
     """The posterior of this name.
 
     Args:
-        name: a key of `POSTERIORS`, or a name that you registered, see `spinal.registry`.
+        name: a key of `POSTERIORS`, or the name of your own part, see `spinal.registry`.
         settings: settings that differ from the defaults, as objects or as plain values (nested
             tables).
 
