@@ -59,8 +59,8 @@ def load_dataset(
 
     The search goes through ``data_dir``, the folder in the environment variable ``SPINAL_DATA``,
     Debian's folder of datasets, and the user's cache. A dataset in none of them is downloaded into
-    ``data_dir``, or else into ``SPINAL_DATA``, or else into the cache. Files are checked completely
-    before use.
+    ``data_dir``, or into ``SPINAL_DATA`` if that is not given, or otherwise into the cache. Files
+    are checked completely before use.
 
     Args:
         name: "digits" (built in), "mnist", "fashion-mnist", "cifar-10" or "svhn", in any spelling;

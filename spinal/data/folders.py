@@ -91,7 +91,7 @@ def _labelled_images(
     size: int | tuple[int, int],
     options: dict[str, Any],
 ) -> LabelledPoints:
-    """Put points and labels together; ``entries`` says what to call each path in an error."""
+    """Combine points and labels; ``entries`` names each path in errors."""
     _refuse_repeats(source, paths, labels, entries)
     try:
         encoded, names = encode_labels(labels, classes)

@@ -182,7 +182,7 @@ def _from_paths(paths: Sequence[Path]) -> Points:
 
 
 def _from_items(items: Any) -> Points | Unencoded:
-    """Points that are read item by item; the kind is that of an item, or of its first part."""
+    """Points that are read item by item; the first item, or its first part, determines the kind."""
     if not len(items):
         raise DataError(f"a {type(items).__name__} without items")
     first = items[0]

@@ -79,7 +79,7 @@ def find_text_files(folder: Path) -> Iterator[str]:
 
 
 def read_text_file(path: Path) -> str:
-    """The text of a file: UTF-8, or else Windows-1252.
+    """The text of a file, as UTF-8 or otherwise Windows-1252.
 
     Raises:
         DataError: if it cannot be read.

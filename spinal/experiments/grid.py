@@ -145,7 +145,7 @@ def run_grid(
         p = run.protocol
         if p.data_key not in loaded and p.dataset_is_own:
             loaded[p.data_key] = load_dataset(p.dataset, data_dir, data=p.data)
-    # Own data may have changed since a run was begun, or even finished.
+    # The user's own data may have changed since a run was started, or even finished.
     prints = {key: own.fingerprint() for key, own in loaded.items()}
     runs = [replace(run, fingerprint=prints.get(run.protocol.data_key)) for run in runs]
     left = [run for run in runs if not _is_finished(run)]

@@ -58,8 +58,8 @@ class ActiveLearner(Predictor):
 
     Network, posterior and acquisition function can each be a name (``"lenet"``), a name with
     settings (``("lenet", {"width": 0.5})``), settings of the default (``{"masks": 50}``), or an
-    object. A name can also be that of your own part; see `spinal.registry`. All settings are saved
-    with the learner.
+    object. Your own parts can have names too; see `spinal.registry`. All settings are saved with
+    the learner.
 
     Args:
         pool: the points, with their labels as far as they are known.

@@ -97,7 +97,7 @@ class Network(nn.Module):
         return self.head(self.features(x))
 
     def restart(self, seed: int) -> None:
-        """Reset the weights; `preprocess` stays as it is.
+        """Reset the weights, but not `preprocess`.
 
         Convolutions and dense layers are initialised as in Keras, which the paper used: Glorot
         uniform weights and zero biases. With few labels this is better than torch's default. Other
