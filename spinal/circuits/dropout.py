@@ -19,9 +19,9 @@ the mean leaf of the variable, see `NormalLeaves.log_moments`).
 
 **This is an approximation.** It is exact for a tree with independent masks on every edge. Here
 products share children, and a dropped variable is dropped in all its leaves at once, so nodes are
-correlated and the variance is underestimated: in trained circuits by two orders of magnitude and
-more, though points are ranked much as by sampling (rank correlations of 0.7 to 0.97 were measured).
-The delta method adds an error where the denominator varies much, as it does with ``on="sums"`` at
+correlated and the variance is underestimated: in trained circuits by two orders of magnitude or
+more. The ranking of points is still similar to sampling (measured rank correlations: 0.7 to 0.97).
+The delta method adds an error if the denominator varies a lot, as it does with ``on="sums"`` at
 rates above 0.1. Use the variance as a score, not as a variance; `Circuit.log_posterior` with
 ``masks`` gives the Monte Carlo estimate.
 """

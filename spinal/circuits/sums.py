@@ -81,7 +81,7 @@ class Sum(nn.Module):
         return w + self._scaled_floor if self.floor else w
 
     def log_weights(self) -> Tensor:
-        """The logarithm of `weights`, without underflow where there is no floor."""
+        """The logarithm of `weights`, without underflow if there is no floor."""
         if self.floor:
             return self.weights().log()
         return self._softmax(torch.log_softmax).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""TF-IDF with SVD as an encoder, fitted to the texts of a pool and kept in a file."""
+"""TF-IDF with SVD as an encoder, fitted to the texts of a pool and stored in a file."""
 
 from __future__ import annotations
 
