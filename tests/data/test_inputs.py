@@ -172,7 +172,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a generator": (lambda _: (row for row in VECTORS), "a generator, whose"),
     "nothing": (lambda _: [], "empty list"),
     "a mixture": (lambda _: ["a", 1.0], "a list of float, str"),
-    "rows of different lengths": (lambda _: [[1.0], [1.0, 2.0]], "no array"),
+    "rows of different lengths": (lambda _: [[1.0], [1.0, 2.0]], "cannot be an array"),
     "a lost file": (lambda folder: [folder / "a.png"], "1 of 1 images.*No such file.*ImageFiles"),
     "stop words only": (lambda _: ["the", "and"], "without words"),
     "a column of texts": (

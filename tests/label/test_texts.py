@@ -143,7 +143,7 @@ def test_wrong_inputs_say_what_to_do(tmp_path: Path, table: Path) -> None:
         open_project(tmp_path / "none.csv", classes=CLASSES)
     (tmp_path / "bad.jsonl").write_text("[1]\n")
     project = open_project(tmp_path / "bad.jsonl", classes=CLASSES)
-    with pytest.raises(DataError, match="no JSON object"):
+    with pytest.raises(DataError, match="not a JSON object"):
         project.scan()
     project.close()
     with pytest.raises(SpinalError, match="texts take `dense`"):
