@@ -1,9 +1,9 @@
-"""A person as the oracle: images of a folder, a page that asks for labels, a learner behind it.
+"""Labelling by people: a folder of images, a page that asks for labels, and an active learner.
 
-The rooms, in the order of their imports; each imports only from those above it:
+The packages, in import order; each imports only from those above it:
 
 | ``store``     the project on disk: its images, settings, questions and answers
-| ``known``     labels that are known before: tables, folders, projects, Label Studio
+| ``known``     labels that exist already: tables, folders, projects, Label Studio
 | ``learning``  a process that computes features, fits models and decides what to ask
 | ``exports``   labels, predictions and the trained classifier, for use elsewhere
 | ``web``       the page, its HTTP interface and who may use it

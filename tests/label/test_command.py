@@ -125,7 +125,7 @@ def test_errors_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(SpinalError, match="no such folder"):
         label(tmp_path / "nothing", "cat,dog")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SpinalError, match="to begin one"):
+    with pytest.raises(SpinalError, match="to create one"):
         label(tmp_path / "empty")
     with pytest.raises(SpinalError, match="no images"):
         label(tmp_path / "empty", "cat,dog")

@@ -1,4 +1,4 @@
-"""Who did what, and how long an answer takes."""
+"""How many answers each person gave, and how long they took."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from spinal.label.store.database import Database
 from spinal.label.store.questions import REASONS
 
-#: Seconds after which a person has done something else in between.
+#: A longer time between two answers, in seconds, counts as a break.
 BREAK = 60.0
-#: Reasons of answers that change what others said.
+#: Reasons of answers that correct other answers.
 CORRECTIONS = ("mistake", "disagreement", "browse", "again")
 
 
 class Activity:
-    """What people did.
+    """What each person answered, and how fast.
 
     Args:
         database: holds the answers.
@@ -26,12 +26,12 @@ class Activity:
         self._database = database
 
     def people(self) -> list[dict[str, Any]]:
-        """For each person, numbers of answers, and the median of the seconds that one takes.
+        """For each person, numbers of answers, and the median time for one.
 
         Returns:
             ``person``, ``answers`` that were not undone, and of these ``skipped`` and
-            ``corrections``; ``undone``, ``last`` (when), ``seconds`` (None if unknown). Who gave
-            most answers comes first.
+            ``corrections``; ``undone``, ``last`` (time of the last answer), ``seconds`` (None if
+            unknown). The person with most answers comes first.
         """
         rows = self._database.all(
             "SELECT person, sum(undone IS NULL) AS answers, "
@@ -53,7 +53,7 @@ class Activity:
     def opinions(self) -> list[tuple[int, str, str]]:
         """The last label that each person gave an image, as image, person, label.
 
-        Reviews, which decide over what others said, are no opinions of this kind.
+        Answers that settle a dispute are left out.
         """
         rows = self._database.all(
             "SELECT image, person, label FROM answers AS a "
@@ -64,9 +64,9 @@ class Activity:
         return [(row["image"], row["person"], row["label"]) for row in rows]
 
     def seconds(self) -> dict[str, list[float]]:
-        """Seconds from one answer of a person to the next, unless it is longer than `BREAK`.
+        """Seconds from one answer of a person to the next, up to `BREAK`.
 
-        Only answers to single questions count: others are given to many images at once.
+        Only answers to single questions count: others can cover many images at once.
         """
         rows = self._database.all(
             "SELECT person, seconds FROM ("

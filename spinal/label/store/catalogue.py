@@ -28,16 +28,16 @@ _ORDERS = ("name", "recent")
 
 @dataclass(frozen=True)
 class Search:
-    """Which images are wanted; an empty text means any.
+    """Search criteria; an empty text matches everything.
 
     Attributes:
         state: ``labelled``, ``unlabelled``, ``skipped``, ``disputed`` or ``problem``; where an
             image can have several classes, also ``none``: labelled as none of them.
-        label: the class that all who answered agree on, or one of several.
-        person: somebody who answered it.
-        name: a part of its path, in upper or lower case.
-        marked: ``flagged``, or ``noted`` for those with a note.
-        order: ``name``, or ``recent`` for the last answered first.
+        label: the class that all answers agree on, or one of several.
+        person: somebody who answered.
+        name: a part of the path; case is ignored.
+        marked: ``flagged``, or ``noted`` for images with a note.
+        order: ``name``, or ``recent`` for the most recently answered first.
 
     Raises:
         LabelError: if there is no such state, mark or order.
@@ -60,7 +60,7 @@ class Search:
 
 
 class Catalogue:
-    """Finds images by what is known of them. Fast enough for 100,000 of them.
+    """Searches the images of a project; fast enough for 100,000 of them.
 
     Args:
         database: holds images and answers.
@@ -106,7 +106,7 @@ class Catalogue:
         return images
 
     def _all_by_name(self) -> NDArray[np.int64]:
-        """Numbers of all images by path; none is ever removed, and a path never changes."""
+        """Numbers of all images, sorted by path; images are never removed or renamed."""
         newest = self._database.all("SELECT coalesce(max(id), 0) FROM images")[0][0]
         if newest != self._by_name[0]:
             rows = self._database.all("SELECT id FROM images ORDER BY path")
@@ -118,12 +118,12 @@ class Catalogue:
         return len(self._all_by_name())
 
     def _numbers(self, query: str, *values: str) -> NDArray[np.int64]:
-        """The only column of a query; as one text, which is faster than many rows."""
+        """The single column of a query, fetched as one text, which is faster than many rows."""
         text = self._database.all(f"SELECT json_group_array(number) FROM ({query})", *values)[0][0]
         return np.array(json.loads(text), np.int64)
 
     def rows(self, numbers: Iterable[int]) -> dict[int, sqlite3.Row]:
-        """The rows of images by number, with more columns: ``skipped``, ``flagged``, ``noted``."""
+        """The rows of images, by number, with columns ``skipped``, ``flagged`` and ``noted``."""
         marks = "".join(f", {condition} AS {name}" for name, condition in MARKS.items())
         rows = self._database.all(
             f"SELECT i.*, {_SKIPPED} AS skipped{marks} FROM images i "
@@ -142,5 +142,5 @@ class Catalogue:
 
 
 def _escape(text: str) -> str:
-    """Text in which no character has a meaning of its own for LIKE."""
+    """Escape characters that have a special meaning in LIKE."""
     return "".join(f"!{c}" if c in "!%_" else c for c in text)

@@ -1,4 +1,4 @@
-"""The classes of a project, and how they change: added, renamed, merged, removed."""
+"""The classes of a project, which can be added, renamed, merged and removed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spinal.label.store.colours import PALETTE, is_colour, visible
 from spinal.label.store.database import Database, timestamp
 from spinal.label.store.sets import SEPARATOR, from_text, to_text
 
-#: Keys of the page that cannot stand for a class: undo, help, search, zoom, brightness, contrast,
-#: flag, note.
+#: Keys that the page uses for something else: undo, help, search, zoom, brightness, contrast, flag,
+#: note.
 RESERVED_KEYS = tuple("u?/+-=0[]{}.,")
 _LEAST = 2
 _LAST_ANSWER = "SELECT coalesce(max(id), 0) FROM answers"
@@ -41,18 +41,18 @@ def check_names(names: Sequence[str], *, multi: bool = False) -> None:
 
 
 class RemovedClassError(LabelError):
-    """A class that there was, and is no more."""
+    """The class was removed."""
 
 
 class Classes:
     """The classes, their keys, and the log of their changes. Every method is atomic.
 
-    An answer follows its class: it is renamed with it, and goes to the class that it is merged
-    into. The answers of a class that is removed are set aside: their images have no label and are
-    asked again. `undo` takes the last change back, with what happened to the answers.
+    Answers follow their class when it is renamed or merged into another one. The answers of a
+    removed class are set aside: their images have no label and are asked again. `undo` reverts the
+    last change, and what it did to answers.
 
-    Where an image can have several classes, an answer loses a class that is removed, and keeps the
-    others. It says nothing of classes that were added after it; see `late`.
+    Where an image can have several classes, an answer loses a removed class and keeps the others.
+    It says nothing about classes that were added after it; see `late`.
 
     Args:
         database: holds them.
@@ -75,7 +75,7 @@ class Classes:
         return {row["name"]: row["key"] for row in rows}
 
     def colours(self) -> dict[str, tuple[str, bool]]:
-        """For each class, the colour that it is drawn in, and whether it is a user's choice."""
+        """For each class, its colour on the page, and whether a user chose it."""
         rows = self._database.all("SELECT * FROM classes")
         return {
             row["name"]: (visible(row["colour"] or PALETTE[row["place"] % len(PALETTE)]),
@@ -84,12 +84,12 @@ class Classes:
         }  # fmt: skip
 
     def late(self) -> dict[str, int]:
-        """The classes that were added when there were answers already, and the last of these."""
+        """The classes that were added after the first answer, each with the last answer before."""
         rows = self._database.all("SELECT name, since FROM classes WHERE since > 0")
         return {row["name"]: row["since"] for row in rows}
 
     def begin(self, names: Sequence[str]) -> None:
-        """Set the classes of a new project; no effect if there are some."""
+        """Set the classes of a new project; no effect if it has classes."""
         with self._database.transaction() as db:
             if not self.names():
                 db.executemany(
@@ -141,7 +141,7 @@ class Classes:
                 self._note("rename", name, person, to)
 
     def merge(self, name: str, into: str, person: str) -> None:
-        """Give all answers of a class to another one, and remove it."""
+        """Move all answers of a class to another one, and remove it."""
         with self._database.transaction():
             self._known(name)
             self._known(into)
@@ -158,7 +158,7 @@ class Classes:
             self._settle_all(self._remove("remove", name, person, None))
 
     def set_key(self, name: str, key: str | None, person: str) -> None:
-        """Choose the key of a class; None for one that follows from its name."""
+        """Choose the key of a class; None for one derived from its name."""
         with self._database.transaction() as db:
             before = self._known(name)["key"]
             if key is not None:
@@ -172,14 +172,14 @@ class Classes:
                 self._note("key", name, person, key, key=before)
 
     def set_colour(self, name: str, colour: str | None, person: str) -> None:
-        """Choose the colour of a class, as ``#rrggbb``; None for one that follows from its place.
+        """Choose the colour of a class, as ``#rrggbb``; None for the default of its place.
 
-        It is drawn as bright or dark as can be seen on every page; see `visible`.
+        It is made brighter or darker if needed to be visible on every page; see `visible`.
         """
         with self._database.transaction() as db:
             before = self._known(name)["colour"]
             if colour is not None and not is_colour(colour):
-                raise LabelError(f"{colour!r} is no colour: give one such as #0f8a80")
+                raise LabelError(f"{colour!r} is not a colour: give one such as #0f8a80")
             colour = colour and colour.lower()
             if colour != before:
                 db.execute("UPDATE classes SET colour = ? WHERE name = ?", (colour, name))
@@ -196,11 +196,11 @@ class Classes:
     def undo(self) -> sqlite3.Row:
         """Undo the last change, and return it.
 
-        Answers since then stay: those of a class that was renamed are renamed with it, those of
-        the class that another was merged into belong to it.
+        Answers given since then stay. After a rename they get the old name again; after a merge
+        they stay with the class that was merged into.
 
         Raises:
-            LabelError: if there is none, or if a class was added that has answers.
+            LabelError: if there is no change, or if it added a class that has answers.
         """
         with self._database.transaction() as db:
             change = self.last_change()
@@ -218,7 +218,7 @@ class Classes:
                     f"UPDATE classes SET {column} = ? WHERE name = ?", (change[column], name)
                 )
             else:
-                # Answers that were given meanwhile do not say that it is absent.
+                # Answers given in the meantime do not say that the class is absent.
                 db.execute(
                     "INSERT INTO classes (name, place, key, colour, since) VALUES (?, ?, ?, ?, "
                     f"CASE WHEN ({_LAST_ANSWER}) > ? THEN ({_LAST_ANSWER}) ELSE ? END)",
@@ -255,7 +255,7 @@ class Classes:
         )[0][0]
         if count:
             raise LabelError(
-                f"{count} answers are {name!r} by now: to be rid of it, remove or merge it"
+                f"{count} answers are {name!r} by now: remove or merge the class instead"
             )
 
     def _rename(self, name: str, to: str) -> None:
@@ -266,7 +266,7 @@ class Classes:
                 db.execute("UPDATE images SET label = ? WHERE label = ?", (new, old))
 
     def _changed(self, name: str, to: str | None) -> dict[str, str | None]:
-        """Labels with a class, and what they become if it is another one; None: none."""
+        """Labels with a class, and their values after it is replaced; ``to`` None removes it."""
         if not self._multi:
             return {name: to}
         rows = self._database.all(
@@ -351,7 +351,7 @@ class Classes:
 
 
 def describe_change(change: sqlite3.Row) -> str:
-    """What a change did, for the user."""
+    """A description of a change, for the user."""
     name, target = change["name"], change["target"]
     return {
         "add": f"added {name}",

@@ -2,7 +2,7 @@
 CREATE TABLE classes (
     name  TEXT PRIMARY KEY,
     place INTEGER NOT NULL,
-    key   TEXT                          -- chosen by a person; NULL: it follows from the name
+    key   TEXT                          -- chosen by a person; NULL: derived from the name
 );
 
 -- Changes of the classes; the last one can be undone, then the one before it.
@@ -12,12 +12,12 @@ CREATE TABLE class_changes (
     person TEXT NOT NULL,
     kind   TEXT NOT NULL,               -- add, rename, merge, remove, key, colour
     name   TEXT NOT NULL,
-    target TEXT,                        -- its new name; the class that it was merged into; its key or colour
-    place  INTEGER,                     -- of a class that is gone
+    target TEXT,                        -- the new name, the class merged into, or the new key or colour
+    place  INTEGER,                     -- of a removed or merged class
     key    TEXT,                        -- before the change
     undone TEXT
 );
--- Answers that were given to another class by a merge, or set aside by a removal.
+-- Answers that a merge moved to another class, or that a removal set aside.
 CREATE TABLE moved_answers (
     change INTEGER NOT NULL REFERENCES class_changes,
     answer INTEGER NOT NULL REFERENCES answers,

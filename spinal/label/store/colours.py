@@ -1,17 +1,17 @@
-"""The colours of the classes, which can be seen on light and on dark pages."""
+"""The colours of the classes, which are visible on light and dark pages."""
 
 from __future__ import annotations
 
 import re
 
-#: Of classes without a colour of their own, by their place; from the thirteenth on, again. All are
-#: as bright as `visible` makes them. A name stands beside each: no colour has to be told apart.
+#: Default colours by place, repeated from the thirteenth class on. All satisfy `visible`. They need
+#: not be distinguishable: the page always shows the class name too.
 PALETTE = (
     "#198f85", "#d15d21", "#6478e6", "#c75b96", "#6f8a1a", "#3187b9", "#b0761a", "#9b6ad0",
     "#339152", "#dc5050", "#6f838a", "#a87555",
 )  # fmt: skip
-#: Luminances with a contrast of 3 : 1 or more to every background of the page, light and dark, as
-#: WCAG 2.2 (1.4.11) asks of graphics.
+#: Range of luminances with a contrast of at least 3 : 1 to every background of the page, light and
+#: dark, as WCAG 2.2 (1.4.11) requires for graphics.
 LOW, HIGH = 0.2135, 0.2325
 
 
@@ -36,7 +36,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def visible(colour: str) -> str:
-    """The colour, mixed with as little black or white as makes it visible on every background."""
+    """The colour, mixed with just enough black or white to be visible on every background."""
     if LOW <= luminance(colour) <= HIGH:
         return colour
     is_dark = luminance(colour) < LOW

@@ -1,4 +1,4 @@
-"""Files with the same content, found without reading all files."""
+"""Search for files with the same content, without reading all files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from spinal.errors import DataError
 from spinal.label.store.pictures import open_inside
 
-#: Bytes that are compared before whole files are.
+#: Number of first bytes that are compared before whole files.
 _START = 1 << 14
 _CHUNK = 1 << 20
 
@@ -29,12 +29,12 @@ class File(NamedTuple):
 def find_copies(files: Iterable[File], among: Collection[File] | None = None) -> list[list[File]]:
     """Groups of two or more files with the same content.
 
-    Files of the same size are compared by their first bytes, then by a hash of all. Empty files,
-    and those that cannot be read, belong to no group.
+    Files of the same size are compared by their first bytes, then by a hash of the content. Empty
+    files, and files that cannot be read, belong to no group.
 
     Args:
         files: the files.
-        among: only groups with one of these are looked for; all by default.
+        among: only return groups that contain one of these files; all groups by default.
     """
     wanted = None if among is None else set(among)
     groups = [list(files)]

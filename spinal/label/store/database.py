@@ -19,7 +19,7 @@ VERSION = 7
 _SCRIPTS = (
     "schema.sql", "classes.sql", "colours.sql", "notes.sql", "sets.sql", "open_images.sql",
 )  # fmt: skip
-#: What makes a file of the next version from one of this: statements, and scripts of them.
+#: For each version, the statements or scripts that turn a file into one of the next version.
 _MIGRATIONS = {
     1: (
         "ALTER TABLE images RENAME COLUMN holdout TO reserved",
@@ -39,22 +39,22 @@ _MIGRATIONS = {
 
 
 class StoreError(SpinalError):
-    """The file of labels cannot be used at the moment. All that was acknowledged is in it."""
+    """The label file cannot be used at the moment. It has all answers that were acknowledged."""
 
 
 class DamagedStoreError(StoreError, FileFormatError):
-    """The file of labels is damaged."""
+    """The label file is damaged."""
 
 
 class Database:
-    """A SQLite file, created from ``schema.sql`` if it does not exist, and brought up to date.
+    """A SQLite file, created if it does not exist, and migrated to the current version.
 
     Threads may share an object; each process opens its own. A transaction is on disk when it ends:
-    neither a killed process nor a power cut undoes it.
+    neither a killed process nor a power cut undoes it. Every method can raise the first two errors.
 
     Raises:
-        StoreError: if the file cannot be opened or written; from every method.
-        DamagedStoreError: if the file is not a database of labels, or damaged; from every method.
+        StoreError: if the file cannot be opened or written.
+        DamagedStoreError: if the file is not a database of labels, or damaged.
         FileFormatError: if it was written by a newer version.
     """
 
@@ -101,23 +101,23 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all changes inside are made, or none. Inside another, it joins that."""
+        """A transaction: all changes inside are made, or none. A nested one joins the outer one."""
         with self._lock, self._explaining():
             if self._db.in_transaction:
                 yield self._db
                 return
             if self._file != self._identity():
-                # Without this, answers would go into a file that nobody finds again.
+                # Without this, answers would be written to a file that was moved or deleted.
                 raise StoreError(
-                    f"{self.path} is not there any more: was its folder moved, or its drive taken "
-                    "out? Put it back, or start again where it is now"
+                    f"{self.path} no longer exists: was its folder moved, or its drive removed? "
+                    "Put it back, or start again where it is now"
                 )
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:  # SQLite itself takes back what fails on a full disk
+                if self._db.in_transaction:  # SQLite rolls back by itself if the disk is full
                     self._db.execute("ROLLBACK")
                 raise
 
@@ -132,7 +132,7 @@ class Database:
             raise DamagedStoreError(_damaged(self.path, problems[0]))
 
     def copy(self, path: Path) -> None:
-        """Write a copy of the file; it is there whole or not at all."""
+        """Write a copy of the file, atomically."""
         with self._lock, self._explaining(), replacing(path) as partial:
             partial.unlink(missing_ok=True)
             copy = sqlite3.connect(partial)
@@ -142,7 +142,7 @@ class Database:
                 copy.close()
 
     def _identity(self) -> tuple[int, int] | None:
-        """What tells this file from another one at its path; None if there is no file."""
+        """Device and inode of the file, which identify it; None if there is no file."""
         try:
             state = self.path.stat()
         except OSError:
@@ -151,7 +151,7 @@ class Database:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Raise errors of SQLite as errors of ours, which say what to do."""
+        """Turn SQLite errors into errors that say what to do."""
         try:
             yield
         except sqlite3.Error as error:
@@ -167,33 +167,33 @@ class Database:
             self._db.close()
 
 
-#: What SQLite says, if the file is not to blame, and what it means.
+#: SQLite messages that do not mean a damaged file, with explanations.
 _MEANINGS = {
     "disk is full": "the disk is full; make room",
     "readonly": "cannot be written; is the folder read-only?",
-    "disk I/O error": "the disk cannot be read or written; is it full, or was it taken out?",
-    "unable to open": "cannot be opened; is its folder there, and may it be written?",
-    "locked": "another program uses it",
+    "disk I/O error": "the disk cannot be read or written; is it full, or was it removed?",
+    "unable to open": "cannot be opened; does its folder exist, and is it writable?",
+    "locked": "another program is using it",
     "closed database": "was closed",
 }
 
 
 def timestamp() -> str:
-    """The time now, in UTC, as it is stored."""
+    """The current time in UTC, as stored."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _damaged(path: Path, why: str) -> str:
     return (
-        f"{path}: not a file of labels, or damaged ({why}); end `spinal label`, and start it again "
+        f"{path}: not a label file, or damaged ({why}); end `spinal label`, and start it again "
         "with --repair to save what can be saved"
     )
 
 
 def _statements(step: str) -> Iterator[str]:
-    """A statement itself, or those of a script, one by one.
+    """The statement itself, or all statements of a script.
 
-    `executescript` would end the transaction.
+    They run one by one because `executescript` would end the transaction.
     """
     if not step.endswith(".sql"):
         yield step

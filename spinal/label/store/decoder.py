@@ -1,6 +1,6 @@
 """The process that decodes images for `spinal.label.store.decoding`.
 
-``python -m spinal.label.store.decoder BYTES`` takes at most so much memory, where the system can
+``python -m spinal.label.store.decoder BYTES`` uses at most this much memory, if the system can
 limit it. It reads requests from standard input, one after the other: a line of JSON and the content
 of an image file. It replies with a line of JSON and the result.
 """
@@ -18,12 +18,12 @@ from PIL import Image
 from spinal.data.images import describe, read_image, webp_size
 from spinal.errors import DataError
 
-#: Bytes that decoding takes for each pixel.
+#: Bytes that decoding WebP takes for each pixel.
 _WEBP_BYTES = 20
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let allocations beyond so many bytes fail. Windows has no such limit, macOS refuses it."""
+    """Make allocations beyond this limit fail. Has no effect on Windows and macOS."""
     try:
         import resource
     except ImportError:
@@ -39,7 +39,7 @@ def check_memory(content: bytes, max_bytes: int) -> None:
 
 
 def decode(content: bytes, request: dict[str, Any]) -> bytes:
-    """What a request asks for: a small JPEG, or the pixels of the image scaled to a square."""
+    """The result of a request: a small JPEG, or the pixels of the image scaled to a square."""
     side = request["side"]
     if request["make"] == "jpeg":
         image = read_image(content, side)

@@ -1,7 +1,7 @@
-"""Decoding of untrusted images in processes of their own, with limits of memory and time.
+"""Decoding of untrusted images in separate processes, with limits on memory and time.
 
-A small file can hold an image that takes gigabytes or minutes to decode. Here it can only take one
-of a few processes down with it.
+A small file can hold an image that takes gigabytes or minutes to decode. Here it can only crash
+one of a few processes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from spinal.errors import DataError
 from spinal.label.store.process import EndedError, LateError, ReplyingProcess
 
-#: Of one process; an image of 100 megapixels without transparency needs two thirds of it.
+#: Bytes for one process; an image of 100 megapixels without transparency needs two thirds of it.
 MAX_MEMORY = 5 << 28
-#: To decode an image; the largest photographs take three or four.
+#: Seconds to decode an image; the largest photographs take three or four.
 MAX_SECONDS = 20.0
 
 
@@ -35,7 +35,7 @@ class Decoders:
         self, n: int, max_seconds: float = MAX_SECONDS, max_memory: int = MAX_MEMORY
     ) -> None:
         command = [sys.executable, "-m", "spinal.label.store.decoder", str(max_memory)]
-        self._free: LifoQueue[ReplyingProcess] = LifoQueue()  # the last one used already runs
+        self._free: LifoQueue[ReplyingProcess] = LifoQueue()  # the last one used is already running
         self._all = [ReplyingProcess(command, max_seconds) for _ in range(n)]
         for decoder in self._all:
             self._free.put(decoder)

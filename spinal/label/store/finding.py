@@ -1,4 +1,4 @@
-"""The image files below a folder, and whether a project is one of images or of texts."""
+"""Search for image files below a folder, and the kind of a project: images or texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinal.data.images import SUFFIXES
 from spinal.data.text_files import find_text_files, is_table
 from spinal.data.walking import walk_files
 
-#: Endings of images that Pillow does not read by itself.
+#: Suffixes of images that Pillow cannot read without plugins.
 _OTHER_IMAGES = (".heic", ".heif", ".jxl", ".cr2", ".cr3", ".nef", ".arw", ".dng", ".svg", ".psd")
 
 
@@ -21,13 +21,13 @@ def find_images(folder: Path) -> Iterator[str]:
     """
     for path in walk_files(folder, follow_links=False):
         name = path.relative_to(folder).as_posix()
-        # Names that are not printable are not valid text, or display misleadingly.
+        # Names that are not printable are invalid text, or look like other names.
         if name.lower().endswith(SUFFIXES) and name.isprintable():
             yield name
 
 
 def find_unreadable(folder: Path) -> list[str]:
-    """Image files below a folder that are left out, each with the reason; at most ten of a kind."""
+    """Image files that are left out, each with what to do about it; at most ten of a kind."""
     names = [p.relative_to(folder).as_posix() for p in walk_files(folder, follow_links=False)]
     odd = [
         repr(name) for name in names if name.lower().endswith(SUFFIXES) and not name.isprintable()
@@ -42,7 +42,7 @@ def find_unreadable(folder: Path) -> list[str]:
 
 
 def find_kind(place: Path) -> str:
-    """What a project of a folder or table is of: ``texts`` if it has texts and no images."""
+    """The kind of a project: ``texts`` if the place has texts and no images, else ``images``."""
     if is_table(place):
         return "texts"
     has_images = next(find_images(place), None) is not None

@@ -1,4 +1,4 @@
-"""Projects of texts that are given in Python, rather than in a file."""
+"""Projects of texts that are passed in Python instead of a file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def open_texts(
 ) -> Project:
     """Open a project of texts, or create one if classes are given.
 
-    The texts are kept in the project, so that ``spinal label HOME`` and the other commands find
-    them. Called again with more texts, it adds them; labels stay with their texts.
+    The texts are stored in the project, so that ``spinal label HOME`` and the other commands find
+    them. A second call with more texts adds them; labels stay with their texts.
 
     Args:
         texts: a DataFrame, or a sequence of strings.
@@ -27,7 +27,7 @@ def open_texts(
         settings: see `spinal.label.store.project.open_project`.
 
     Raises:
-        DataError: if there is no such column, or something is not a text.
+        DataError: if there is no such column, or an element is not a string.
     """
     if hasattr(texts, "columns"):
         if text_column not in texts.columns:

@@ -1,4 +1,4 @@
-"""One process at a time works on a project."""
+"""A lock: only one process at a time works on a project."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class InUseError(SpinalError):
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Inside, no other process serves or fits the project in this folder.
+    """Inside the block, no other process serves or fits the project in this folder.
 
     Raises:
-        InUseError: if another one does.
+        InUseError: if another process does.
     """
     try:
         with FileLock(home / "lock", timeout=0):
             yield
     except Timeout:
         raise InUseError(
-            f"{home}: is open in another `spinal label`; use that one's page, or end it"
+            f"{home}: is open in another `spinal label`; use its page, or end it"
         ) from None

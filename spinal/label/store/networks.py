@@ -1,9 +1,9 @@
 """The networks that a project can train: a dense layer on features, or a network on images.
 
-| ``dense``       one layer on fixed features: fast, and best from few labels
-| ``fine-tuned``  the network behind the features, trained further, with such a layer on top
-| ``lenet``       small, from scratch on the images at 32 px; ``lenet@64``: at 64 px
-| ``vgg``         deeper, from scratch, a quarter of the paper's width: slow without a GPU
+| ``dense``       one layer on fixed features: fast, and best with few labels
+| ``fine-tuned``  the encoder itself, trained further, with such a layer on top
+| ``lenet``       small, trained from scratch on images of 32 px; ``lenet@64`` for 64 px
+| ``vgg``         deeper, from scratch, a quarter of the paper's width; slow without a GPU
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class WholeNetwork:
     size: int = 0
 
 
-#: By name. With 1,000 labels a VGG from scratch gets half of CIFAR-10
-#: right, a dense layer on pretrained features four fifths, and more than half with 50 labels.
+#: The networks by name. With 1,000 labels, a VGG from scratch gets half of CIFAR-10 right, a dense
+#: layer on pretrained features four fifths (with 50 labels, more than half).
 WHOLE_NETWORKS = {
     "fine-tuned": WholeNetwork(labels=30, candidates=1000),
     "lenet": WholeNetwork(labels=100, candidates=5000, size=32),
@@ -38,7 +38,7 @@ WHOLE_NETWORKS = {
 
 
 def parse_network(name: str) -> tuple[str, WholeNetwork | None, int]:
-    """The name without the size, the complete network (None for ``dense``), the size of its images.
+    """The name without the size, the network (None for ``dense``), and the size of its images.
 
     Raises:
         SpinalError: if there is no such network.

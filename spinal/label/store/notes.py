@@ -1,4 +1,4 @@
-"""Notes and flags: what people say of an image beside its class."""
+"""Notes and flags that people add to images."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from spinal.errors import LabelError
 from spinal.label.store.database import Database, timestamp
 
-#: Characters of a note.
+#: Maximum number of characters of a note.
 LONGEST = 500
-#: Images with a note of anybody that fulfils a condition.
+#: Images with a note, by anybody, that fulfils a condition.
 _MARKED = "i.id IN (SELECT image FROM notes WHERE {})"
 #: Conditions on images ``i``, by name.
 MARKS = {"flagged": _MARKED.format("flagged"), "noted": _MARKED.format("note != ''")}
 
 
 class Notes:
-    """A flag and a note of each person on an image. Every method is atomic.
+    """Flags and notes on images, one of each per person and image. Every method is atomic.
 
     Args:
         database: holds them.
@@ -34,9 +34,9 @@ class Notes:
         flagged: bool | None = None,
         note: str | None = None,
     ) -> None:
-        """Flag images, or note something on them; None leaves it as it is.
+        """Set the flag or the note of a person on images; None leaves it unchanged.
 
-        A copy of an image has the notes of the image that is asked.
+        Images with the same content share their notes.
 
         Raises:
             LabelError: for an unknown image, or a note that is too long; nothing is changed.
@@ -56,7 +56,7 @@ class Notes:
             db.execute("DELETE FROM notes WHERE NOT flagged AND note = ''")
 
     def _asked(self, image: int) -> int:
-        """The number of an image, or of the image of the same content that is asked."""
+        """The number of an image, or of the image with the same content that is asked."""
         row = None
         if image.bit_length() < 64:  # SQLite has no larger numbers
             row = self._database.one("SELECT coalesce(twin, id) FROM images WHERE id = ?", image)
@@ -71,7 +71,7 @@ class Notes:
         )
 
     def all(self) -> dict[int, list[sqlite3.Row]]:
-        """The notes on all images that have any, copies included, by number."""
+        """The notes of all images that have any, by image number; copies are included."""
         rows = self._database.all(
             "SELECT i.id AS number, i.path, i.label, n.* FROM notes n "
             "JOIN images i ON coalesce(i.twin, i.id) = n.image ORDER BY i.path, n.at, n.person"
@@ -88,7 +88,7 @@ def is_flagged(notes: Sequence[sqlite3.Row]) -> bool:
 
 
 def joined(notes: Sequence[sqlite3.Row]) -> str:
-    """All notes on an image as one text; with names, if several people noted something."""
+    """All notes on an image as one text; with names if several people wrote one."""
     said = [row for row in notes if row["note"]]
     if len(said) == 1:
         return said[0]["note"]

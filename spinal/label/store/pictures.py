@@ -11,7 +11,7 @@ from typing import BinaryIO
 from spinal.data.images import open_image
 from spinal.errors import DataError
 
-#: Links are not followed, and a pipe is not waited for. On Windows, files are text by default.
+#: Do not follow links, do not wait for pipes; on Windows, do not open files as text.
 _FLAGS = os.O_RDONLY | sum(getattr(os, f"O_{n}", 0) for n in ("NOFOLLOW", "NONBLOCK", "BINARY"))
 
 
@@ -40,7 +40,7 @@ class Picture:
     modified: int
 
     def read(self) -> bytes:
-        """The content of the file, not more of it than there was when its header was read.
+        """The content of the file, up to its size when the header was read.
 
         Raises:
             DataError: if it is no longer there.
@@ -66,9 +66,9 @@ def locate(folder: Path, name: str) -> Path:
 def open_inside(folder: Path, name: str) -> BinaryIO:
     """Open a file of a folder, by its real path.
 
-    Whoever can write to the folder may put a link in place of the file, or of a folder above it,
-    after its path was checked. So the path is checked again when the file is open: it must still
-    lead to this very file.
+    Anybody who can write to the folder could replace the file, or a folder above it, with a link
+    after the path was checked. So the path is checked again when the file is open: it must still
+    lead to the same file.
 
     Raises:
         DataError: if it does not exist, cannot be read, or is not inside the folder.

@@ -1,4 +1,4 @@
-"""Copies of images for the page, kept on disk, and files that were refused."""
+"""Copies of images for the page, kept on disk, and the reasons why files were refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spinal.label.store.decoding import Decoders
 from spinal.label.store.pictures import Picture, inspect
 
 THUMBNAIL, SHOWN = 240, 1600
-#: Quality of the JPEG, by the longest side.
+#: JPEG quality for each longest side.
 _QUALITY = {THUMBNAIL: 80, SHOWN: 88}
-#: Large copies that are kept, of 0.3 MB each; thumbnails are all kept, of 10 kB each.
+#: Number of large copies to keep, of 0.3 MB each. All thumbnails are kept, of 10 kB each.
 MOST_SHOWN = 1000
 _END = b"\xff\xd9"  # of a JPEG
 
@@ -25,8 +25,8 @@ _END = b"\xff\xd9"  # of a JPEG
 class Previews:
     """Copies of images with no side longer than `THUMBNAIL` or `SHOWN` pixels.
 
-    A file that cannot be decoded is refused until it changes, also after a restart. All of this can
-    be deleted at any time: it is made again when needed.
+    A file that cannot be decoded is refused until it changes, also after a restart. The folder can
+    be deleted at any time: copies are made again when needed.
 
     Args:
         folder: where they are kept.
@@ -37,10 +37,10 @@ class Previews:
         self.folder, self.decoders = folder, Decoders(processes)
 
     def original(self, picture: Picture) -> bytes | None:
-        """The file itself; None if its end is missing: only decoding tells whether it can be used.
+        """The file itself; None if its end is missing, so that only decoding shows if it is usable.
 
         Raises:
-            DataError: if it is no longer there, or is a JPEG that takes a browser too long.
+            DataError: if it is no longer there, or is a JPEG that a browser takes too long to show.
         """
         content = picture.read()
         if picture.format == "JPEG":
@@ -49,7 +49,7 @@ class Previews:
         return content if _has_end(content, picture.format) else None
 
     def find(self, picture: Picture, side: int) -> bytes | None:
-        """The copy, if there is one."""
+        """The copy; None if there is none."""
         with suppress(OSError):
             content = self._file(picture, side).read_bytes()
             if content.endswith(_END):  # not cut off when the machine lost power
@@ -57,7 +57,7 @@ class Previews:
         return None
 
     def make(self, picture: Picture, side: int) -> bytes:
-        """The copy, made now if need be.
+        """The copy, which is made if it does not exist.
 
         Raises:
             DataError: if the file cannot be decoded.
@@ -94,7 +94,7 @@ class Previews:
         return None
 
     def problem(self, folder: Path, name: str) -> str | None:
-        """Why a file of a folder cannot be shown, by header or earlier try; None if it can."""
+        """Why a file cannot be shown, from its header or an earlier attempt; None if it can."""
         try:
             return self.refusal(inspect(folder, name))
         except DataError as error:
@@ -127,7 +127,7 @@ def _has_end(content: bytes, format: str) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all; if it cannot be written, go without."""
+    """Write a file atomically; do nothing if that fails."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:

@@ -1,7 +1,7 @@
-"""A process that replies to requests, and may be killed: it has a limit of time for each.
+"""A process that replies to requests, and is killed if a reply takes too long.
 
-A request is a line of JSON and some bytes; so is a reply. See `spinal.label.store.decoder` for such
-a process.
+A request is a line of JSON and some bytes; so is a reply. `spinal.label.store.decoder` is such a
+process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ReplyingProcess:
     """A process that is started when needed. Used by one thread at a time.
 
     Args:
-        command: to start it.
+        command: the command that starts it.
         max_seconds: a process that takes longer for a reply is killed.
     """
 
@@ -42,7 +42,7 @@ class ReplyingProcess:
         Raises:
             DataError: if the process refuses the request.
             LateError: if it takes too long.
-            EndedError: if it ends.
+            EndedError: if the process ends.
         """
         if self._process is not None and self._process.poll() is not None:
             self.end()  # killed while it had nothing to do
@@ -82,7 +82,7 @@ class ReplyingProcess:
         return subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"},
-            start_new_session=True,  # Ctrl-C is for the server
+            start_new_session=True,  # Ctrl-C should only reach the server
         )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ from spinal.label.store.settings import ProjectSettings, read_settings, write_se
 from spinal.label.store.store import Store
 from spinal.label.store.texts import Texts
 
-#: Inside the folder of images, so that both move together; hidden, so that it is no class of them.
+#: Inside the folder of images, so that both move together; hidden, so that it is not taken for a
+#: class.
 HOME = ".spinal"
 #: Inside the project: the labels, and dated copies of them.
 LABELS, COPIES = "labels.sqlite", "copies"
@@ -31,11 +32,11 @@ LABELS, COPIES = "labels.sqlite", "copies"
 class Project:
     """Images or texts, settings, labels, features and models. Open one with `open_project`.
 
-    What is said of images here holds for texts as well.
+    "Image" here means image or text.
 
     Attributes:
         home: the project folder.
-        folder: where the images are; of texts, the folder or the table.
+        folder: the folder of the images; for texts, the folder or the table.
         store: the labels.
         previews: small copies of the images.
         texts: the texts; None for images.
@@ -64,12 +65,12 @@ class Project:
 
     @property
     def words_file(self) -> Path:
-        """What TF-IDF has learned of the texts; see `spinal.encoders.tfidf`."""
+        """The fitted TF-IDF encoder; see `spinal.encoders.tfidf`."""
         return self.home / "words.safetensors"
 
     @property
     def marks_file(self) -> Path:
-        """Words that speak for the guesses; see `spinal.label.learning.marks`."""
+        """Words that explain the predictions; see `spinal.label.learning.marks`."""
         return self.home / "marks.json"
 
     @property
@@ -89,24 +90,24 @@ class Project:
 
     @property
     def likeness_file(self) -> Path:
-        """Where the features of each image are; see `spinal.label.learning.likeness`."""
+        """Positions of the images' features on disk; see `spinal.label.learning.likeness`."""
         return self.home / "likeness.npz"
 
     @property
     def history_file(self) -> Path:
-        """What successive models predicted; see `spinal.learner.advice`."""
+        """The predictions of successive models; see `spinal.learner.advice`."""
         return self.home / "history.npz"
 
     def locked(self) -> AbstractContextManager[None]:
-        """Inside, no other process serves or fits the project.
+        """Inside the block, no other process serves or fits the project.
 
         Raises:
-            InUseError: if another one does.
+            InUseError: if another process does.
         """
         return locked(self.home)
 
     def keep_copy(self) -> None:
-        """Check the label file for damage, and keep a copy of it as that of today.
+        """Check the label file for damage, and keep a copy of it under today's date.
 
         Raises:
             DamagedStoreError: if it is damaged.
@@ -173,7 +174,7 @@ class Project:
 
 
 def repair_project(home: Path) -> Repair:
-    """Save what can be saved of a damaged label file, with the help of its dated copies.
+    """Recover as much as possible of a damaged label file, also from its dated copies.
 
     Raises:
         InUseError: if the project is open.
@@ -210,19 +211,20 @@ def open_project(
             folder.
         home: the project folder; by default ``.spinal`` in the folder, or ``NAME.spinal`` beside
             the table.
-        classes: names of the classes. To an existing project, those are added that are new.
+        classes: names of the classes. New ones are added to an existing project.
         budget: number of planned answers; None leaves it unchanged.
         encoder: see `ProjectSettings`; None leaves it unchanged.
         network: see `ProjectSettings`; None leaves it unchanged.
         method: see `ProjectSettings`; None leaves it unchanged.
-        acquisition: see `ProjectSettings`; None leaves it unchanged, or is the default of a new
-            method.
+        acquisition: see `ProjectSettings`; None leaves it unchanged, or chooses the default if the
+            method is given.
         seed: of all randomness; it cannot be changed later.
         text_column: the column of a table of texts; None leaves it unchanged.
         multi: whether an image can have several classes; it cannot be changed later.
 
     Raises:
-        SpinalError: if there is no project and no classes are given, or an argument contradicts it.
+        SpinalError: if there is no project and no classes are given, or an argument contradicts the
+            project.
     """
     place = Path(place).expanduser()
     if not place.is_dir() and not (is_table(place) and place.is_file()):
@@ -243,19 +245,19 @@ def open_project(
     if file.is_file():
         folder, old = read_settings(file)
         if changes.get("seed", old.seed) != old.seed:
-            raise SpinalError(f"{home}: was begun with seed {old.seed}, which cannot be changed")
+            raise SpinalError(f"{home}: was created with seed {old.seed}, which cannot be changed")
         if changes.get("multi", old.multi) != old.multi:
             raise SpinalError(
                 f"{home}: an image {'can have several classes' if old.multi else 'has one class'} "
                 f"in this project, which cannot be changed: leave --{'no-' * old.multi}multi out, "
-                "or begin another project with --project"
+                "or create another project with --project"
             )
         settings = replace(old, **changes | {"classes": old.classes})
         if home != place.absolute() and folder.resolve() != place.resolve():
             raise SpinalError(f"{home}: is the project of {folder}, not of {place}")
     elif classes is None:
         raise SpinalError(
-            f"{place}: holds no project yet; to begin one: spinal label {place} --classes cat,dog"
+            f"{place}: holds no project yet; to create one: spinal label {place} --classes cat,dog"
         )
     else:
         folder = place.absolute()
@@ -272,7 +274,7 @@ def open_project(
 
 
 def find_home(place: str | Path, home: str | Path | None = None) -> Path:
-    """The project folder of a folder or a table, or of itself; see `open_project`."""
+    """The project folder for a folder, a table or a project folder; see `open_project`."""
     if home is None:
         place = Path(place).expanduser()
         home = place if (place / "project.json").is_file() else place / HOME
@@ -282,7 +284,7 @@ def find_home(place: str | Path, home: str | Path | None = None) -> Path:
 
 
 def _add_classes(project: Project, names: tuple[str, ...]) -> None:
-    """Add those classes that are new: neither there nor renamed or merged since."""
+    """Add the classes that are new: that do not exist and were not renamed or merged."""
     for name in names:
         try:
             project.store.classes.resolve(name)

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 from spinal.label.store.database import Database
 
-#: Seconds for which an image stays with whom it was given to. Each call of theirs renews it.
+#: Seconds for which an image stays assigned to a client. Each call from the client renews it.
 LEASE = 600.0
 #: Questions of the audit that may run ahead of their share while no other question is ready.
 AHEAD = 10
-#: The audit has at least so many answers, asked by turns: each fifth question until then.
+#: The audit gets at least `LEAST` answers; until then, every `TURN`-th question is for the audit.
 LEAST, TURN = 10, 5
-#: Share of the images that are asked of a second person, where there is more than one. Labels that
-#: were known before (reason ``known``) do not count.
+#: Share of the images that a second person is asked about, if several people answer. Imported
+#: labels (reason ``known``) do not count.
 SECOND = 0.1
 
-#: Why images are asked: the model cannot tell; it knows nothing like it; it stands for a group
-#: without a label; it is for the audit; there was nothing better; its label is probably wrong; one
-#: person has answered, and another should.
+#: Why an image is asked: the model is uncertain; it has seen nothing similar; the image represents
+#: a group without a label; it is for the audit; the queue was empty; its label is probably wrong;
+#: one person has answered, and a second one should.
 REASONS = ("uncertain", "new", "coverage", "audit", "random", "again", "second")
 
 #: Images ``i`` that a person, the only parameter, may be asked.
@@ -33,7 +33,7 @@ _FREE = """
     )"""
 
 
-#: Images in the queue whose label is doubted, unless somebody has looked at it again.
+#: Images in the queue whose label is doubted, unless somebody has answered again.
 _DOUBTED = """
     SELECT i.id, q.reason, q.round FROM queue q CROSS JOIN images i ON i.id = q.image
     WHERE q.reason = 'again' AND i.label IS NOT NULL AND i.problem IS NULL
@@ -43,8 +43,8 @@ _DOUBTED = """
     )
     ORDER BY q.place LIMIT 1"""
 
-#: An image by chance that one other person has labelled. What is reserved is left out: an audit
-#: without the images that people disagree on would be too easy.
+#: A random image that one other person has labelled. Reserved images are left out: a disputed image
+#: leaves the audit, which would then be too easy.
 _LABELLED_BY_ANOTHER = """
     SELECT i.id, 'second' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round
     FROM images i
@@ -59,7 +59,7 @@ _LABELLED_BY_ANOTHER = """
 
 @dataclass(frozen=True)
 class Question:
-    """An image to be labelled, why, by which round of the model, and if reserved for the audit."""
+    """An image to label, the reason, the round that asked, and whether it is for the audit."""
 
     image: int
     path: str
@@ -83,15 +83,15 @@ class Questions:
         """Up to ``n`` questions for a client, starting with those that it already holds.
 
         An image is assigned to one client at a time, not after it has a label, and not to a person
-        who has answered or skipped it. Labels that are doubted are the exception, and come first.
-        If several people answer, `SECOND` of the images are asked of two.
-        If fewer answers than ``audit`` are for the audit, its next image is asked; otherwise the
-        first image of the model's queue; a random one if the queue is empty.
+        who has answered or skipped it. Doubted labels are the exception, and come first. If several
+        people answer, two of them are asked about a share `SECOND` of the images.
+        If the audit has less than its share ``audit`` of the answers, its next image is asked;
+        otherwise the first image of the model's queue, or a random one if the queue is empty.
         """
         with self._database.transaction() as db:
-            # Read in the transaction: while it waits, others write leases that end later.
+            # Read the clock inside the transaction: others may write leases while it waits.
             now = time.time() if now is None else now
-            # The second case: the clock was set back, by more than clocks are adjusted daily.
+            # The second case: the clock was set back by more than a usual correction.
             db.execute("DELETE FROM leases WHERE until < ? OR until > ?", (now, now + 2 * LEASE))
             db.execute("UPDATE leases SET until = ? WHERE client = ?", (now + LEASE, client))
             missing = n - len(self._held(client))
@@ -130,7 +130,7 @@ class Questions:
             )
 
     def doubt(self, images: Sequence[int]) -> None:
-        """Ask these labelled images once more, before all others, most doubted first."""
+        """Ask about these labelled images again, before all others, most doubted first."""
         with self._database.transaction() as db:
             db.execute("DELETE FROM queue WHERE reason = 'again'")
             db.executemany(
@@ -173,8 +173,8 @@ class Questions:
             return doubted
         if second_is_due and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
             return second
-        # Labels by their index, less those of copies, which are few; and what is being asked. CROSS
-        # JOIN keeps SQLite from going through all images.
+        # Count labels with an index, subtract those of copies, which are few, and add the questions
+        # that are open now. CROSS JOIN keeps SQLite from scanning all images.
         asked, audited = self._database.all(
             "SELECT coalesce(sum(n), 0), coalesce(sum(n_reserved), 0) FROM ("
             "SELECT count(*) AS n, sum(reserved) AS n_reserved FROM images "
@@ -199,12 +199,12 @@ class Questions:
         turns = [queued, others, for_audit]
         if missing > 0:
             turns.insert(0, for_audit)
-        elif missing > -AHEAD:  # nothing is wasted by them while the first questions are made
+        elif missing > -AHEAD:  # rather than random ones while the queue is empty
             turns.insert(1, for_audit)
         return next((row for turn in turns if (row := self._database.one(turn, person))), None)
 
     def _seconds_due(self) -> float:
-        """How many more images should have answers of two people; 0 if only one answers."""
+        """How many more images need answers from two people; 0 if only one person answers."""
         people = self._database.all(
             "SELECT count(DISTINCT person) FROM answers "
             "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known'"

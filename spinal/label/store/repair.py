@@ -1,4 +1,4 @@
-"""Dated copies of the label file, and what can be saved of a damaged one."""
+"""Dated copies of the label file, and the repair of a damaged one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spinal.label.store.database import Database
 from spinal.label.store.sets import from_text, to_text
 from spinal.label.store.store import RESERVE, Store, draw_of
 
-#: Copies that are kept, one for each day on which the project was opened.
+#: Number of copies to keep, one for each day on which the project was opened.
 COPIES = 7
 _NAME = "labels-{}.sqlite"
 #: Columns that had another name in files of the first version.
 _RENAMED = {"holdout": "reserved", "tested_on": "audited"}
 
-#: The tables that are saved, and the columns that tell their rows apart.
+#: The tables that are recovered, and their key columns.
 _KEYS = {
     "images": ("id",), "answers": ("token",), "rounds": ("round",), "classes": ("name",),
     "class_changes": ("id",), "moved_answers": ("change", "answer"), "notes": ("image", "person"),
 }  # fmt: skip
 
-#: What is worked out again, or set when all rows are there.
+#: Columns that are derived again, or set after all rows are inserted.
 _DERIVED = {"label": None, "disputed": False, "problem": None, "twin": None}
 
 Row = dict[str, Any]
@@ -35,11 +35,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Repair:
-    """What was saved of a damaged file.
+    """The result of a repair.
 
     Attributes:
         answers: number of answers in the new file.
-        lost: number of answers that were found but name an image that was not.
+        lost: number of answers that were left out, for example because their image was not found.
         old: where the damaged file is now.
     """
 
@@ -53,7 +53,7 @@ class Repair:
 
 
 def keep_copy(store: Store, folder: Path) -> None:
-    """Replace the copy of today, and keep the newest `COPIES` of all."""
+    """Replace today's copy, and keep only the newest `COPIES`."""
     folder.mkdir(parents=True, exist_ok=True)
     store.copy(folder / _NAME.format(datetime.now().strftime("%Y-%m-%d")))
     for old in copies_in(folder)[:-COPIES]:
@@ -81,17 +81,17 @@ def repair(
     Args:
         path: the label file.
         copies: the folder of copies.
-        classes: if those in the file cannot be read. Others that answers name are added.
-        audit: as for `Store`, like ``seed``: for images of which only the path can be read.
+        classes: used if those in the file cannot be read. Other classes of answers are added.
+        audit: see `Store`; used for images of which only the path can be read.
         seed: see ``audit``.
         multi: see `Store`.
     """
     tables: dict[str, dict[Any, Row]] = {table: {} for table in _KEYS}
-    for source in (*copies_in(copies), path):  # what is newer counts more
+    for source in (*copies_in(copies), path):  # newer rows replace older ones
         for table, key in _KEYS.items():
             rows = list(_readable_rows(source, table))
             if table == "classes" and rows:
-                tables[table] = {}  # those of an older copy may have been renamed or removed
+                tables[table] = {}  # classes of an older copy may have been renamed or removed
             tables[table] |= {tuple(row[name] for name in key): row for row in rows}
         for row in _readable_paths(source):
             draw = draw_of(seed, row["path"])
@@ -112,14 +112,14 @@ def repair(
 def _fill(
     path: Path, tables: dict[str, dict[Any, Row]], classes: Sequence[str], multi: bool
 ) -> tuple[int, int]:
-    """Make a label file from rows; the number of answers in it, and of those left out.
+    """Make a label file from rows; return the numbers of answers stored and left out.
 
-    Rows that contradict the tables, as damaged ones do, are left out.
+    Rows that violate constraints are left out.
     """
     with closing(Database(path)) as database, database.transaction() as db:
         for row in tables["images"].values():
             _insert(db, "images", {**row, **_DERIVED})
-        for row in tables["images"].values():  # now that all are there to be referred to
+        for row in tables["images"].values():  # after all rows that they refer to
             with suppress(sqlite3.IntegrityError, sqlite3.InterfaceError):
                 db.execute("UPDATE images SET twin = ? WHERE id = ?", (row.get("twin"), row["id"]))
         answers = sorted(tables["answers"].values(), key=lambda row: row["id"])
@@ -143,7 +143,7 @@ def _fill(
 
 
 def _is_set(label: Any) -> bool:
-    """Whether a label of an answer, with several classes for an image, is what it should be."""
+    """Whether the label of an answer is valid where an image can have several classes."""
     try:
         return label is None or to_text(from_text(label)) == label
     except (TypeError, ValueError):
@@ -167,12 +167,12 @@ def _insert(db: sqlite3.Connection, table: str, row: Row) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """A SQLite file and what belongs to it."""
+    """A SQLite file and its ``-wal`` and ``-shm`` files."""
     return [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
 
 
 def _readable_paths(path: Path) -> Iterator[Row]:
-    """Number and path of images, from the index of paths, which has pages of its own."""
+    """Numbers and paths of images, from the index of paths, which is stored in separate pages."""
     query = "SELECT id, path FROM images INDEXED BY sqlite_autoindex_images_1 ORDER BY path"
     if path.exists():
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
@@ -182,7 +182,7 @@ def _readable_paths(path: Path) -> Iterator[Row]:
 
 
 def _readable_rows(path: Path, table: str) -> Iterator[Row]:
-    """The rows of a table that can be read: from its start up to damage, and from its end."""
+    """The readable rows of a table: from its start to the damage, then from its end backwards."""
     if not path.exists():
         return
     seen: set[int] = set()

@@ -1,16 +1,16 @@
--- Answers are only ever added or marked as undone, or renamed with their class (classes.sql). What
--- follows from them (images.label and images.disputed) is worked out again in the same transaction,
--- so that it is never out of step.
+-- Answers are only added, marked as undone, or renamed with their class (classes.sql). The columns
+-- derived from them (images.label and images.disputed) are updated in the same transaction, so that
+-- they always agree.
 
 CREATE TABLE images (
     id       INTEGER PRIMARY KEY,
     path     TEXT NOT NULL UNIQUE,      -- in the folder, with slashes
-    draw     REAL NOT NULL,             -- a number in [0, 1) by chance: the order of random questions
-    reserved INTEGER NOT NULL,          -- for the audit, by chance: the model never chooses it
+    draw     REAL NOT NULL,             -- a random number in [0, 1): the order of random questions
+    reserved INTEGER NOT NULL,          -- for the audit, at random: the model never chooses it
     problem  TEXT,                      -- why it cannot be shown; NULL if it can
-    label    TEXT,                      -- the class on which all who answered agree; NULL if none
+    label    TEXT,                      -- the class that all answers agree on; NULL if none
     disputed INTEGER NOT NULL DEFAULT 0, -- people disagree about it
-    twin     INTEGER REFERENCES images  -- the image of the same content that is asked; NULL: this
+    twin     INTEGER REFERENCES images  -- the image with the same content that is asked; NULL: this one
 );
 CREATE INDEX images_by_draw ON images (reserved, draw);
 CREATE INDEX images_with_label ON images (label, reserved) WHERE label IS NOT NULL;
@@ -20,20 +20,20 @@ CREATE INDEX images_by_twin ON images (twin) WHERE twin IS NOT NULL;
 
 CREATE TABLE answers (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
-    token   TEXT NOT NULL UNIQUE,       -- made by the client: an answer that is sent twice is one
+    token   TEXT NOT NULL UNIQUE,       -- made by the client: an answer sent twice is stored once
     image   INTEGER NOT NULL REFERENCES images,
     person  TEXT NOT NULL,
     at      TEXT NOT NULL,              -- UTC, ISO 8601
     label   TEXT,                       -- NULL: skipped
-    round   INTEGER NOT NULL,           -- of the model that asked; 0 before there was one
+    round   INTEGER NOT NULL,           -- of the model that asked; 0 before the first
     reason  TEXT NOT NULL,              -- why it was asked
-    decides INTEGER NOT NULL,           -- settles a dispute: overrules what others said before
-    undone  TEXT                        -- when it was taken back
+    decides INTEGER NOT NULL,           -- settles a dispute: overrules earlier answers of others
+    undone  TEXT                        -- when it was undone
 );
 CREATE INDEX answers_by_image ON answers (image);
 CREATE INDEX answers_by_person ON answers (person, id);
 
--- The answers that count: the last of each person, unless somebody decided after it.
+-- The answers that count: each person's last one, unless somebody settled a dispute after it.
 CREATE VIEW standing AS
 SELECT * FROM answers AS a
 WHERE undone IS NULL AND NOT EXISTS (
@@ -42,7 +42,7 @@ WHERE undone IS NULL AND NOT EXISTS (
       AND (b.person = a.person OR b.decides)
 );
 
--- Who has which image before them. A lease that has run out counts for nothing.
+-- Which client shows which image. An expired lease is ignored.
 CREATE TABLE leases (
     image  INTEGER PRIMARY KEY REFERENCES images,
     client TEXT NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE leases (
     place  INTEGER NOT NULL             -- in the client's order
 );
 
--- What the model would ask next, best first; replaced as a whole after each fit.
+-- The model's next questions, best first; replaced as a whole after each fit.
 CREATE TABLE queue (
     place  INTEGER PRIMARY KEY,
     image  INTEGER NOT NULL UNIQUE REFERENCES images,
@@ -64,10 +64,10 @@ CREATE TABLE rounds (
     round      INTEGER PRIMARY KEY,
     at         TEXT NOT NULL,
     trained_on INTEGER NOT NULL,        -- labels
-    audited    INTEGER NOT NULL,        -- labels of the audit; 0 until it is made
-    correct    INTEGER NOT NULL,        -- of these, predicted right by models without them
-    low        REAL,                    -- interval of the accuracy, 95 %
+    audited    INTEGER NOT NULL,        -- labels of the audit; 0 until it has run
+    correct    INTEGER NOT NULL,        -- of these, predicted right by models not trained on them
+    low        REAL,                    -- 95 % interval of the accuracy
     high       REAL,
-    seconds    REAL NOT NULL,           -- of the fit
+    seconds    REAL NOT NULL,           -- that the fit took
     accuracy   REAL                     -- estimated over all images; NULL without an audit
 );

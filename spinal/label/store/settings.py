@@ -23,7 +23,7 @@ from spinal.settings import from_mapping, to_mapping
 FORMAT = "spinal.project/1"
 #: The encoder of each kind of project, unless another is chosen.
 ENCODERS = {"images": "efficientnet-lite0", "texts": "tfidf-svd"}
-#: Keys of the file whose setting has another name.
+#: Keys of the file that differ from the name of the setting.
 _FIELDS = {"features": "encoder"}
 
 
@@ -36,8 +36,8 @@ class ProjectSettings:
         kind: what is labelled: ``images`` or ``texts``.
         text_column: the column of a table of texts.
         encoder: name of the encoder that computes the features; see `spinal.encoders`. If a whole
-            network is trained, first questions and likely mistakes still use these features. Empty:
-            the default of the kind, ``efficientnet-lite0`` or ``tfidf-svd``.
+            network is trained, first questions and likely mistakes still use these features. If
+            empty, the default of the kind: ``efficientnet-lite0`` or ``tfidf-svd``.
         network: the network that is trained; see `spinal.label.store.networks`.
         budget: number of planned answers; None for no plan.
         audit: share of the answers that are drawn at random, to estimate the accuracy.
@@ -45,11 +45,11 @@ class ProjectSettings:
             images. 0 for three per class, at least 10 and at most 40.
         batch: number of new answers after which the model is fitted again.
         method: see `spinal.methods`.
-        acquisition: see `spinal.acquisition`; None: ``auto`` for SPN-CNN on features, otherwise
-            the default of the method.
+        acquisition: see `spinal.acquisition`; None for the default: ``auto`` for SPN-CNN on
+            features, otherwise that of the method.
         seed: of all randomness.
-        multi: whether an image can have several classes, or none. There is one kind of model for
-            that, on features, with an acquisition function of its own; see `spinal.learner.multi`.
+        multi: whether an image can have several classes, or none. This uses one kind of model, on
+            features, with its own acquisition function; see `spinal.learner.multi`.
     """
 
     classes: tuple[str, ...]
@@ -112,19 +112,19 @@ class ProjectSettings:
 
 
 def read_settings(file: Path) -> tuple[Path, ProjectSettings]:
-    """The folder of images and the settings of a project; an error if the file is damaged."""
+    """Read the folder of images and the settings of a project; an error if the file is damaged."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
         if values.pop("format") != FORMAT:
             raise FileFormatError(f"{file}: not a project of this version")
-        # Relative to the project, where it can be: a folder that moved is found again.
+        # Relative to the project if possible, so that a moved folder is found again.
         folder = Path(os.path.normpath(file.parent / values.pop("folder")))
-        values.pop("holdout", None)  # of older versions, which kept answers from learning
+        values.pop("holdout", None)  # of older versions, which held answers out of training
         values = {_FIELDS.get(key, key): value for key, value in values.items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise FileFormatError(f"{file}: damaged, or not a project ({error})") from error
     if not folder.exists():
-        raise DataError(f"{file}: its images or texts should be in {folder}, which is not there")
+        raise DataError(f"{file}: its images or texts should be in {folder}, which does not exist")
     return folder, from_mapping(ProjectSettings, values, str(file))
 
 

@@ -21,7 +21,8 @@ from spinal.label.store.questions import Questions
 from spinal.label.store.sets import Label, from_text, to_text
 from spinal.label.store.twins import Twins
 
-#: Share of the images that are reserved for the audit: more than it asks, for the mean confidence.
+#: Share of the images that are reserved for the audit: more than it asks, because the estimate also
+#: uses the mean confidence on all of them.
 RESERVE = 0.15
 
 
@@ -32,9 +33,9 @@ class Answer:
     Attributes:
         token: unique identifier, chosen by the sender; sending an answer twice has no effect.
         image: number of the image.
-        label: the name of a class, or, where an image can have several, a tuple of all that it has,
+        label: the name of a class; where an image can have several, a tuple of all its classes,
             which may be empty; None to skip.
-        reason: the view of the page in which it was given, if it does not reply to a question.
+        reason: the view of the page where it was given, unless it answers a question.
         decides: whether it settles a dispute and overrules earlier answers of others.
     """
 
@@ -51,16 +52,16 @@ class Store:
     Args:
         path: the SQLite file; created if it does not exist.
         audit: share of the answers that are for the audit; 0 for no audit.
-        seed: of the choice of the images that are reserved for it.
-        multi: whether an image can have several classes. A label is then a text that stands for a
-            set of them; see `spinal.label.store.sets` and `shown`.
+        seed: for the choice of the images that are reserved for the audit.
+        multi: whether an image can have several classes. Labels are then stored as texts of sets;
+            see `spinal.label.store.sets` and `shown`.
 
     Attributes:
         classes: the classes and their changes.
         twins: images with the same content.
         questions: the assignment of questions.
         catalogue: search among all images.
-        activity: who did what.
+        activity: numbers and times of answers per person.
         notes: notes and flags on images.
     """
 
@@ -92,10 +93,10 @@ class Store:
     # Images
 
     def add_images(self, paths: Iterable[str], copies: Iterable[Sequence[str]] = ()) -> int:
-        """Add new files to the pool, and return their number. Known files stay unchanged.
+        """Add new files to the pool, and return how many were new. Known files stay unchanged.
 
-        Images are reserved for the audit here, once, by the seed and the path. They are a random
-        sample of the whole folder, independent of later questions, also for files added later.
+        The seed and the path determine here whether an image is reserved for the audit. The
+        reserved images are a random sample of all files, independent of later questions.
 
         Args:
             paths: the files.
@@ -114,7 +115,7 @@ class Store:
             return added
 
     def set_problems(self, problems: Iterable[tuple[str, str | None]]) -> None:
-        """Record, by path, why images cannot be shown; None for those that can."""
+        """Record for each path why the image cannot be shown; None if it can."""
         with self._database.transaction() as db:
             db.executemany(
                 "UPDATE images SET problem = ?2 WHERE path = ?1 AND problem IS NOT ?2", problems
@@ -134,7 +135,7 @@ class Store:
         return row
 
     def images(self) -> list[sqlite3.Row]:
-        """All images by number, with a column more than the table: ``skipped``, by anybody."""
+        """All images by number, with an extra column: whether anybody ``skipped`` it."""
         return self._database.all(
             "SELECT *, id IN (SELECT image FROM standing WHERE label IS NULL) AS skipped "
             "FROM images ORDER BY id"
@@ -171,7 +172,7 @@ class Store:
         return {row["id"]: row["path"] for row in rows}
 
     def release_from_audit(self, numbers: Sequence[int]) -> None:
-        """Reserve these images for the audit no more: their labels were not asked for by chance."""
+        """Remove images from the audit, because their labels were not requested at random."""
         with self._database.transaction() as db:
             db.executemany("UPDATE images SET reserved = 0 WHERE id = ?", [(n,) for n in numbers])
 
@@ -190,12 +191,12 @@ class Store:
             return [self._stored(answer, person) for answer in answers]
 
     def _of_now(self, answer: Answer) -> Answer:
-        """The answer with the text that is stored, and the image that it is about."""
+        """The answer with its label as stored, and the image that represents its copies."""
         label = None if answer.label is None else self._text_of(answer.label)
         return replace(answer, label=label, image=self.image(answer.image)["twin"] or answer.image)
 
     def _text_of(self, label: Label) -> str:
-        """The class that a label stands for now; where there can be several, the text for them."""
+        """The stored text of a label, with the current names of its classes."""
         if isinstance(label, str) and not self.multi:
             return self.classes.resolve(label)
         if isinstance(label, str):
@@ -205,13 +206,13 @@ class Store:
         return to_text(self.classes.resolve(name) for name in label)
 
     def shown(self, label: str | None) -> Label | None:
-        """A stored label as people see it: a class, or all of several; None for none."""
+        """A stored label as users see it: a class or a tuple of classes; None stays None."""
         return from_text(label) if self.multi and label is not None else label
 
     def unsaid(self) -> dict[int, set[str]]:
-        """For labelled images, the classes that their answers say nothing of, if there are some.
+        """For labelled images, the classes that their answers say nothing about, if any.
 
-        They were added later, where an image can have several classes.
+        Where an image can have several classes, these are the classes added after the answer.
         """
         late = self.classes.late() if self.multi else {}
         if not late:
@@ -271,12 +272,12 @@ class Store:
                 "SELECT * FROM answers WHERE token = ? AND person = ?", token, person
             )
             if row is None:
-                raise LabelError("there is no such answer to take back")
+                raise LabelError("there is no such answer to undo")
             self.settle(row["image"])
             return row
 
     def settle(self, image: int) -> None:
-        """Update label and dispute of an image from its answers."""
+        """Update the label and the dispute flag of an image from its answers."""
         said = self._database.all(
             "SELECT DISTINCT label FROM standing WHERE image = ? AND label IS NOT NULL", image
         )
@@ -327,7 +328,7 @@ class Store:
     # Rounds and counts
 
     def add_round(self, round: int, trained_on: int, seconds: float) -> None:
-        """Record a fit to so many labels."""
+        """Record a fit, with the number of labels and the time it took."""
         with self._database.transaction() as db:
             db.execute(
                 "INSERT INTO rounds (round, at, trained_on, audited, correct, seconds) "
@@ -338,7 +339,7 @@ class Store:
     def add_audit(
         self, round: int, audited: int, correct: int, accuracy: tuple[float, float, float]
     ) -> None:
-        """Record the audit of a fit: its answers, and the accuracy with both its limits."""
+        """Record the audit of a fit: numbers of answers, and the accuracy with its interval."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE rounds SET audited = ?, correct = ?, accuracy = ?, low = ?, high = ? "
@@ -367,7 +368,7 @@ class Store:
             "(SELECT count(*) FROM images WHERE disputed) AS disputed"
         )
         assert counts is not None
-        # All labels, which an index holds, less those of copies, which are few.
+        # Count all labels, with an index, and subtract those of copies, which are few.
         by_class: Counter[str] = Counter()
         labelled = audited = 0
         for row in self._database.all(

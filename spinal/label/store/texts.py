@@ -1,7 +1,7 @@
 """The texts of a project, in a SQLite file that is made from their source.
 
-A text is known by a hash of its content. So a label stays with its text when rows are added to the
-table or files are moved, and a text that occurs twice is asked once.
+A text is identified by a hash of its content. So a label stays with its text when rows are added to
+the table or files are moved, and a text that occurs twice is asked once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Texts:
 
     @property
     def place_name(self) -> str:
-        """What a place is: ``row`` or ``path``."""
+        """What identifies a place: ``row`` or ``path``."""
         return "row" if is_table(self.source) else "path"
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Texts:
         return first if len(places) == 1 else f"{first}, and {len(places) - 1} more like it"
 
     def containing(self, words: str) -> set[str]:
-        """The names of the texts that contain these words, in upper or lower case."""
+        """The names of the texts that contain these words, ignoring case."""
         rows = self._all("SELECT name FROM texts WHERE instr(lower(text), lower(?))", words)
         return {name for (name,) in rows}
 
@@ -128,11 +128,11 @@ class Texts:
             for name in find_text_files(self.source):
                 try:
                     yield name, clean(read_text_file(locate(self.source, name)))
-                except DataError:  # a link that leads out, or a file that cannot be read
+                except DataError:  # a link out of the folder, or a file that cannot be read
                     continue
 
     def _source_state(self) -> str:
-        """A text that changes with the source: sizes and times of its files."""
+        """A hash that changes with the source: of the sizes and times of its files."""
         try:
             names = [""] if is_table(self.source) else list(find_text_files(self.source))
             stats = [os.stat(self.source / name) for name in names]
@@ -147,10 +147,10 @@ class Texts:
 
 
 def text_name(text: str) -> str:
-    """The name of a text: the hash by which `spinal.encoders.vectors` keeps its vector."""
+    """The name of a text: the hash under which `spinal.encoders.vectors` stores its vector."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def clean(text: str) -> str:
-    """A text without what cannot be encoded: halves of surrogate pairs, and NUL."""
+    """A text without characters that cannot be stored: lone surrogates and NUL."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")

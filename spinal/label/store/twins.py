@@ -11,9 +11,9 @@ from spinal.label.store.database import Database
 class Twins:
     """Groups of images with the same content.
 
-    The first of a group that can be shown stands for all: only it is asked, learned from and
+    The first of a group that can be shown represents all: only it is asked, used for training and
     counted, so that no image is both in the audit and in the rest. All answers about the group are
-    answers about it. The others, with its number in the column ``twin``, have its label.
+    answers about it. The others have its number in the column ``twin``, and its label.
 
     Args:
         database: holds the images.
@@ -24,7 +24,7 @@ class Twins:
         self._database, self._settle = database, settle
 
     def join(self, groups: Iterable[Sequence[str]]) -> None:
-        """Note which images, by path, have the same content."""
+        """Record which images, given as groups of paths, have the same content."""
         with self._database.transaction():
             for paths in groups:
                 rows = self._database.all(
@@ -34,7 +34,7 @@ class Twins:
                 self._group({row["twin"] or row["id"] for row in rows})
 
     def choose_again(self) -> None:
-        """Let another one stand for a group whose image cannot be shown any more."""
+        """Choose another image for each group whose image can no longer be shown."""
         with self._database.transaction():
             rows = self._database.all(
                 "SELECT DISTINCT t.twin FROM images t JOIN images i ON i.id = t.twin "
@@ -44,7 +44,7 @@ class Twins:
                 self._group({row["twin"]})
 
     def _group(self, numbers: set[int]) -> None:
-        """Make a group of these images and of those that they stand for."""
+        """Make a group of these images and those that they represent."""
         with self._database.transaction() as db:
             members = [
                 row["id"]

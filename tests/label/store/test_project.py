@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_project_goes_on_where_it_was(folder: Path) -> None:
-    with pytest.raises(SpinalError, match="to begin one"):
+    with pytest.raises(SpinalError, match="to create one"):
         open_project(folder)
     first = open_project(folder, classes=("cat", "dog"), budget=50, seed=7)
     assert first.scan() == 6
