@@ -1,1 +1,1 @@
-"""Labels that are known before anybody is asked: tables, folders, other projects, Label Studio."""
+"""Labels that exist before anybody is asked: tables, folders, other projects, Label Studio."""

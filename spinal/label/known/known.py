@@ -1,4 +1,4 @@
-"""Known labels of images, from where they are, and into a project."""
+"""Known labels of images: reading them, and adding them to a project."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class KnownLabels:
     """Labels of images of a folder.
 
     Attributes:
-        source: where they are from.
+        source: the file or folder that they come from.
         labels: the class of each image, by its path in the folder; where an image can have
             several, all of them.
-        missing: what the source has a label for and the folder does not hold.
+        missing: files that have a label in the source but are not in the folder.
     """
 
     source: Path
@@ -55,24 +55,23 @@ class KnownLabels:
 def read_known(
     source: str | Path, folder: Path, text_column: str | None = None, *, multi: bool = False
 ) -> KnownLabels:
-    """The labels that a source has for the images of a folder, or for texts.
+    """Read the labels of images or texts from a source.
 
     Args:
         source: one of
 
             - a CSV table with columns ``path`` and ``label`` (or ``image`` and ``choice``);
             - a folder with a folder for each class: the folder of images itself, or one below it,
-              or another one, whose files are recognised by their content;
-            - a project, or its folder of images, recognised likewise;
+              or another one, whose files are matched by content;
+            - a project, or its folder of images, also matched by content;
             - an export of Label Studio in JSON.
         folder: the folder of images.
-        text_column: for texts, the column with them; the source is a table.
-        multi: whether an image can have several classes. Tables are then read as
-            `spinal.label.known.sets` says, and an image that is in several folders has the classes
-            of all of them.
+        text_column: for texts, the column with the texts; the source is then a table.
+        multi: whether an image can have several classes. Tables are then read by
+            `spinal.label.known.sets`, and an image in several folders has all their classes.
 
     Raises:
-        DataError: if it cannot be read, holds no label for any image, or two for the same one.
+        DataError: if the source cannot be read, has no label for any image, or two for one image.
     """
     source = Path(source).expanduser()
     if text_column is not None:
@@ -117,7 +116,7 @@ def tell_known(project: Project, known: KnownLabels) -> int:
 
 
 def _token(person: str, path: str, label: Label) -> str:
-    """The same for the same label, so that it is stored once."""
+    """A token that is the same for the same label, so that it is stored once."""
     parts = (person, path, *((label,) if isinstance(label, str) else ("", *sorted(label))))
     return "known-" + hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
@@ -151,21 +150,21 @@ def _from_folder(
 
 
 def _fitting(label: Label | None, multi: bool, name: str) -> Label:
-    """A label of another project, or a class, as one of this project."""
+    """A label of another project, or a class, in the form that this project uses."""
     assert label is not None
     if isinstance(label, str):
         return (label,) if multi else label
     if multi:
         return label
     if len(label) != 1:
-        raise DataError(f"{name} has {len(label)} classes there: begin the project with --multi")
+        raise DataError(f"{name} has {len(label)} classes there: create the project with --multi")
     return label[0]
 
 
 def _match_contents(
     given: dict[str, Label], source: Path, folder: Path, paths: Sequence[str]
 ) -> tuple[dict[str, Label], list[str]]:
-    """Labels of those images whose content another folder has, too."""
+    """Labels of the images that another folder has with the same content."""
     labels: dict[str, Label] = {}
     seen = set()
     theirs, ours = [File(source, name) for name in given], [File(folder, path) for path in paths]
@@ -187,10 +186,10 @@ def _match_contents(
 def _match_names(
     rows: Iterable[tuple[str, Label]], source: Path, folder: Path, paths: Sequence[str]
 ) -> tuple[dict[str, Label], list[str]]:
-    """Labels by path, for names that a file gives.
+    """Labels by path, for the file names in a table or export.
 
-    A name is a path in the folder, or as seen from the file, or whole; or the name of a file alone,
-    if there is only one of that name.
+    A name is a path relative to the folder or to the source, an absolute path, or a bare file name
+    that occurs only once.
     """
     known = set(paths)
     by_name = Counter(path.rsplit("/", 1)[-1] for path in paths)

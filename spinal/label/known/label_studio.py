@@ -12,7 +12,7 @@ from spinal.data.images import SUFFIXES
 from spinal.errors import DataError
 from spinal.label.store.sets import Label
 
-#: What it puts before the name of a file that was uploaded.
+#: The prefix that Label Studio adds to names of uploaded files.
 _PREFIX = re.compile(r"^[0-9a-f]{8}-")
 
 
@@ -21,10 +21,10 @@ def read_label_studio(file: Path, *, multi: bool = False) -> list[tuple[str, Lab
 
     Args:
         file: the export.
-        multi: whether an image can have several classes; then all of them.
+        multi: whether an image can have several classes; all of them are then returned.
 
     Raises:
-        DataError: if it is no such export, or people chose different classes for an image.
+        DataError: if it is not such an export, or people chose different classes for an image.
     """
     try:
         tasks = json.loads(file.read_text(encoding="utf-8-sig"))
@@ -66,7 +66,7 @@ def _file_of(task: dict[str, Any]) -> str | None:
 
 
 def _answers_of(task: dict[str, Any]) -> list[frozenset[str]]:
-    """What each person chose for a task; those who skipped it are left out."""
+    """The classes that each person chose for a task; people who skipped it are left out."""
     if "annotations" not in task:
         choice = task.get("choice")
         names = choice.get("choices") if isinstance(choice, dict) else [choice]

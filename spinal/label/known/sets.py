@@ -12,23 +12,23 @@ from spinal.label.store.sets import split
 from spinal.label.store.texts import clean, text_name
 
 _MARKS = {"1": True, "0": False, "": False, "true": True, "false": False}
-#: The column of a class in our own tables.
+#: The column of a class in tables that spinal writes.
 _MARKED = re.compile(r"y\((.*)\)")
 
 
 def read_sets(table: Path, text_column: str | None = None) -> list[tuple[str, tuple[str, ...]]]:
-    """File, or name of a text, and all its classes, for each that has a label.
+    """File, or name of a text, and all its classes, for each row that has a label.
 
-    The classes are in a column ``label``, as ``cat;dog`` or in a row for each; an empty cell is no
-    label. Or each class has a column of 0 and 1: named ``y(cat)``, or, where there is no ``label``,
-    ``cat``. There, 0 in all columns is "none of these", and a row of empty cells no label.
+    The classes are in a column ``label``, as ``cat;dog`` or in one row each; an empty cell is no
+    label. Or each class has a column of 0 and 1, named ``y(cat)``, or just ``cat`` if there is no
+    column ``label``. Then 0 in all columns means "none of these", and empty cells mean no label.
 
     Args:
         table: the file: CSV, TSV or JSONL.
-        text_column: of texts, the column with them; None for images.
+        text_column: the column with the texts; None for images.
 
     Raises:
-        DataError: if it is no table with such columns.
+        DataError: if it is not a table with such columns.
     """
     columns = read_columns(table)
     pairs = [(text_column, "label")] if text_column is not None else list(COLUMNS)
@@ -52,7 +52,7 @@ def read_sets(table: Path, text_column: str | None = None) -> list[tuple[str, tu
 
 
 def _marked(columns: dict[str, list[str]], key: str, *, has_label: bool) -> dict[str, list[str]]:
-    """The columns of 0 and 1 by class."""
+    """The columns of 0 and 1, by class."""
     own = {m[1]: columns[c] for c in columns if (m := _MARKED.fullmatch(c))}
     if not own and not has_label:
         own = {

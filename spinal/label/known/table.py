@@ -8,7 +8,7 @@ from spinal.data.text_files import read_column
 from spinal.errors import DataError
 from spinal.label.store.texts import clean, text_name
 
-#: Names of the columns: ours, and those that Label Studio writes.
+#: Names of the columns in tables from spinal and from Label Studio.
 COLUMNS = (("path", "label"), ("image", "choice"))
 
 
@@ -16,7 +16,7 @@ def read_table(table: Path) -> list[tuple[str, str]]:
     """File and class of each row that has a class.
 
     Raises:
-        DataError: if it is no CSV table with such columns.
+        DataError: if it is not a CSV table with such columns.
     """
     import pandas as pd
 
@@ -32,10 +32,10 @@ def read_table(table: Path) -> list[tuple[str, str]]:
 
 
 def read_text_table(table: Path, column: str) -> list[tuple[str, str]]:
-    """Name and class of each text that has a class, from a table with its column and ``label``.
+    """Name and class of each text that has a class, from the text column and ``label``.
 
     Raises:
-        DataError: if it is no table with such columns.
+        DataError: if it is not a table with such columns.
     """
     texts, labels = read_column(table, column), read_column(table, "label")
     pairs = zip(texts, labels, strict=True)
