@@ -12,10 +12,10 @@ from spinal.learner.advice import History
 
 
 def advise(project: Project, snapshot: Snapshot, result: Round, classes: tuple[str, ...]) -> str:
-    """Add a fit to the history of the project, and return the advice; empty if it cannot be told.
+    """Add a fit to the history of the project, and return the advice; empty if there is none yet.
 
-    It goes by predictions for images of the audit. If the classes have changed since the last fit,
-    a new history begins.
+    It is based on predictions for images of the audit. If the classes have changed since the last
+    fit, a new history starts.
     """
     file = project.history_file
     reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)

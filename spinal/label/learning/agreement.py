@@ -1,7 +1,7 @@
-r"""How far people agree who labelled the same images: Cohen's kappa.
+r"""Agreement between people who labelled the same images: Cohen's kappa.
 
 Of the images that two people labelled, let :math:`p_o` be the share on which they agree, and
-:math:`p_1(c), p_2(c)` the shares that each called class c. By chance they would agree on
+:math:`p_1(c), p_2(c)` the shares that each labelled as class c. By chance they would agree on
 :math:`p_e = \sum_c p_1(c) p_2(c)`, and
 
 .. math::
@@ -21,17 +21,17 @@ L = TypeVar("L")
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two people agree.
+    """The agreement of two people.
 
     Attributes:
-        people: the two, sorted.
+        people: their names, sorted.
         images: number of images that both labelled.
         agreed: number of these with the same label.
         kappa: Cohen's kappa; None if both gave all images the same single label.
-        confused: pairs of classes that they gave the same image, sorted, and how often; most
+        confused: pairs of different classes that the two gave an image, and how often; most
             frequent first. Where an image can have several classes, single classes that only one of
-            them gave an image.
-        classes: where an image can have several classes, for each of them its name, the number of
+            the two gave an image.
+        classes: where an image can have several classes, for each class its name, the number of
             images on which the two agree about it, and Cohen's kappa. ``kappa`` is then the mean
             over the classes.
     """
@@ -45,7 +45,7 @@ class Agreement:
 
 
 def find_agreements(answers: Iterable[tuple[int, str, str]]) -> list[Agreement]:
-    """The agreement of each two people who labelled some of the same images; most images first.
+    """The agreement of each pair of people who labelled some of the same images; most images first.
 
     Args:
         answers: image, person and label; one for each image and person.
@@ -57,7 +57,7 @@ def find_agreements(answers: Iterable[tuple[int, str, str]]) -> list[Agreement]:
 def find_set_agreements(
     answers: Iterable[tuple[int, str, Collection[str]]], classes: Sequence[str]
 ) -> list[Agreement]:
-    """The same where an image can have several classes: in all, and for each class.
+    """The agreements where an image can have several classes: overall, and for each class.
 
     Args:
         answers: image, person and all classes; one for each image and person.
@@ -70,7 +70,7 @@ def find_set_agreements(
 def _shared(
     answers: Iterable[tuple[int, str, L]],
 ) -> Iterator[tuple[tuple[str, str], list[tuple[L, L]]]]:
-    """Each two people, and their labels of the images that both labelled, if there are some."""
+    """Each pair of people, and their labels of the images that both labelled, if any."""
     said: dict[str, dict[int, L]] = {}
     for image, person, label in answers:
         said.setdefault(person, {})[image] = label

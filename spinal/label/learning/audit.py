@@ -1,7 +1,7 @@
-r"""How good the model is on all images, from a few answers that were drawn at random.
+r"""The accuracy of the model on all images, estimated from a few answers about random images.
 
-The audit consists of n images, drawn uniformly, whose answers are learned from as well. For image i
-of the audit, :math:`c_i` is 1 if a model that was trained without its answer predicts it, else 0,
+The audit consists of n images, drawn uniformly, whose answers are also used for training. For image
+i of the audit, :math:`c_i` is 1 if a model that was trained without its answer predicts it, else 0,
 and :math:`f_i` is the confidence of that model, its highest class probability. For M other images
 that were drawn in the same way and have no answer, the confidence :math:`f_j` is that of the model
 itself. The prediction-powered estimate of the accuracy (Angelopoulos et al., 2023) is
@@ -10,24 +10,24 @@ itself. The prediction-powered estimate of the accuracy (Angelopoulos et al., 20
     \hat\theta = \frac1n \sum_i (c_i - \lambda f_i) + \frac\lambda M \sum_j f_j , \qquad
     \lambda = \frac{\operatorname{Cov}(c, f)}{(1 + n / M) \operatorname{Var}(f)} ,
 
-with :math:`\lambda`, limited to [0, 1], by the least variance
+where :math:`\lambda`, limited to [0, 1], minimises the variance
 :math:`v = \operatorname{Var}(c - \lambda f) / n + \lambda^2 \operatorname{Var}(f) / M`. For
-:math:`\lambda = 0` it is the share of right predictions.
+:math:`\lambda = 0` the estimate is the share of right predictions.
 
 With ten answers, all of them right, v is close to 0, and a normal interval has no width. So the
-confidences only count as more answers: as many as would give v without them,
+confidences only count as additional answers: m is the number of answers that would give the
+variance v without confidences,
 
 .. math::
     m = (n - 2) \frac{\operatorname{Var}(c) / n}{v} ,
 
-where 2 is for :math:`\lambda` and the mean, which were found from the same answers. The interval is
-Jeffreys' for :math:`m \hat\theta` right ones out of m: the quantiles of
-:math:`\operatorname{Beta}(m \hat\theta + \tfrac12, m (1 - \hat\theta) + \tfrac12)`, with the
-estimate itself in it where it is 0 or 1. How often it holds was simulated: see
-``results/coverage.md``.
+where 2 accounts for :math:`\lambda` and the mean, which come from the same answers. The interval is
+the Jeffreys interval for :math:`m \hat\theta` right answers out of m: the quantiles of
+:math:`\operatorname{Beta}(m \hat\theta + \tfrac12, m (1 - \hat\theta) + \tfrac12)`, extended to
+include an estimate of 0 or 1. ``results/coverage.md`` shows its coverage in simulations.
 
 The estimate is slightly too low: models without some answers are slightly worse, and the model had
-no reason to ask for images that are like those of the audit.
+no reason to ask for images similar to those of the audit.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ LEFT_OUT = 0.05
 
 @dataclass(frozen=True)
 class Accuracy:
-    """An estimate, and its 95 % interval.
+    """An estimate of the accuracy, and its 95 % interval.
 
     Attributes:
         value: the share of all images that the model predicts right.
         low: the lower limit.
         high: the upper limit.
         audited: number of answers in the audit.
-        correct: of these, the number that models without them predict right.
+        correct: number of these that models trained without them predict right.
     """
 
     value: float
@@ -71,7 +71,7 @@ def estimate_accuracy(
         is_correct: whether an image of the audit was predicted right, ``[n]``, by a model without
             its answer.
         confidence: that model's highest class probability, ``[n]``.
-        other_confidence: the same by the model itself, for images without an answer, ``[M]``.
+        other_confidence: the same of the model itself, for images without an answer, ``[M]``.
     """
     c, f, others = (np.asarray(x, np.float64) for x in (is_correct, confidence, other_confidence))
     n, weight, answers = len(c), 0.0, float(max(len(c) - 2, 0))
@@ -89,9 +89,10 @@ def estimate_accuracy(
 
 
 def audit_folds(audited: int, labelled: int) -> NDArray[np.int64]:
-    """A fold for each image of the audit, ``[audited]``: what a model is trained without.
+    """The fold of each image of the audit, ``[audited]``; each fold is left out by one model.
 
-    Few folds, so that few models are needed, but each with at most `LEFT_OUT` of all answers.
+    There are few folds, so that few models are needed, but each has at most `LEFT_OUT` of all
+    answers.
     """
     most = max(int(LEFT_OUT * labelled), 1)
     return np.arange(audited) % -(-audited // most)

@@ -1,4 +1,4 @@
-"""Predictions of a round of the model for all images, in one file."""
+"""The predictions of one round for all images, in one file."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def _no_probs() -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """N images with features, C classes, M labelled images that were assessed by cross-validation.
+    """Predictions for N images with features and C classes.
 
-    The A images of the audit are among the labelled ones; there, the model itself is assessed.
+    M labelled images were checked by cross-validation. The A images of the audit are also labelled;
+    they were predicted by models like that of the round.
 
     Attributes:
         round: of the model.
         classes: names of the classes.
         images: numbers of the images, ascending, ``[N]``.
         probs: class probabilities, ``[N, C]``.
-        log_density: log-density of each image, ``[N]``: low for images unlike the labelled ones.
+        log_density: log-density of each image, ``[N]``; low for images unlike the labelled ones.
         checked: numbers of labelled images, ``[M]``.
         checked_probs: class probabilities of these by models trained without their labels,
             ``[M, C]``.
-        shares: the weight of each classifier in ``probs``; None if one predicts alone.
-        advice: how many predictions more answers would change, for the user; empty before that can
-            be told.
+        shares: the weight of each classifier in ``probs``; None if there is only one.
+        advice: how many predictions more answers would change, for the user; empty if unknown.
         audited: numbers of the images of the audit, ``[A]``.
         audited_probs: class probabilities of these by models trained without them, ``[A, C]``.
         learned_from: ``labels``, or ``pool`` if the images without a label were used as well.
-        multi: whether an image can have several classes: probabilities need not sum to 1, and those
-            in ``checked_probs`` may be NaN; see `spinal.label.learning.multi`.
+        multi: whether an image can have several classes. Probabilities then need not sum to 1, and
+            those in ``checked_probs`` may be NaN; see `spinal.label.learning.multi`.
     """
 
     round: int
@@ -85,9 +85,9 @@ class Beliefs:
         return cls(**values | {"round": int(values["round"])})
 
     def for_classes(self, classes: Sequence[str]) -> Beliefs:
-        """The same for other classes, by name; those that were not there have probability zero.
+        """The same predictions with other classes, matched by name; new ones have probability zero.
 
-        Where an image can have several classes, nothing was judged of those.
+        Where an image can have several classes, the checks of new classes are NaN.
         """
         if tuple(classes) == self.classes:
             return self
@@ -103,7 +103,7 @@ class Beliefs:
         return replace(self, classes=tuple(classes), **changed)
 
     def with_judgements_of(self, other: Beliefs) -> Beliefs:
-        """With the other's predictions by models that were trained without some images."""
+        """A copy with the other's predictions by models trained without some images."""
         names = ("checked", "checked_probs", "audited", "audited_probs")
         other = other.for_classes(self.classes)
         return replace(self, **{name: getattr(other, name) for name in names})
@@ -125,7 +125,7 @@ class Beliefs:
     def surest(self, label: int) -> NDArray[np.int64]:
         """Rows of the images that are predicted to be of a class, most confident first.
 
-        Where an image can have several, those come first whose whole set is most probable.
+        Where an image can have several, the confidence is that of the whole predicted set.
         """
         if self.multi:
             rows = np.flatnonzero(predicted(self.probs)[:, label])
@@ -134,5 +134,5 @@ class Beliefs:
         return rows[np.argsort(-self.probs[rows, label], kind="stable")]
 
     def strangest(self) -> NDArray[np.int64]:
-        """All rows by density, lowest first."""
+        """All rows, lowest density first."""
         return np.argsort(self.log_density, kind="stable")

@@ -12,7 +12,7 @@ from spinal.label.store.settings import ProjectSettings
 
 
 def check_method(settings: ProjectSettings) -> None:
-    """Raise a SpinalError if there is no such method or acquisition function, or they do not match.
+    """Raise a SpinalError if the method or acquisition function is unknown, or they do not match.
 
     Args:
         settings: the settings whose method and acquisition function are checked.

@@ -28,7 +28,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 class ProjectFeatures:
-    """The features of a project: which images have them, and which are missing.
+    """The features of a project: which images have features, and which do not.
 
     Args:
         project: the project.
@@ -45,7 +45,7 @@ class ProjectFeatures:
 
     def __init__(self, project: Project, say: Say) -> None:
         self.project, self.store, self.say = project, project.store, say
-        # Texts are known by their name alone.
+        # Texts are identified by their name alone.
         self._root = project.folder.resolve() if project.texts is None else Path()
         self.encoder = project_encoder(project)
         self.cache = feature_cache(project, self.encoder)
@@ -89,7 +89,7 @@ class ProjectFeatures:
     def compute_some(self, n: int, should_stop: Callable[[], bool]) -> None:
         """Compute features of ``n`` more images, those with an answer first."""
         answered = {row["id"] for row in self.store.labelled()}
-        self.missing.sort(key=lambda image: image[0] not in answered)  # stable: else as it was
+        self.missing.sort(key=lambda image: image[0] not in answered)  # stable: otherwise unchanged
         chunk, self.missing = self.missing[:n], self.missing[n:]
         refused = self.compute(
             chunk, len(self.places) + len(self.missing) + len(chunk), should_stop
@@ -100,7 +100,7 @@ class ProjectFeatures:
             self.note_likeness()
 
     def note_likeness(self) -> None:
-        """Record where the features of each image are."""
+        """Record where the features of each image are stored."""
         images = np.array(sorted(self.places), np.int64)
         places = np.array([self.places[image] for image in images.tolist()], np.int64)
         vectors = self.cache.vectors
@@ -164,7 +164,7 @@ class ProjectFeatures:
         )
 
     def _sets(self, rows: list[sqlite3.Row], classes: Sequence[str]) -> NDArray[np.int64]:
-        """For each image and class, 1 present, 0 absent, -1 unknown, ``[N, C]``."""
+        """For each image and class, 1 if present, 0 if absent, -1 if unknown, ``[N, C]``."""
         unsaid = self.store.unsaid()
         sets = np.full((len(rows), len(classes)), UNKNOWN, np.int64)
         for i, row in enumerate(rows):
@@ -177,7 +177,7 @@ class ProjectFeatures:
 def _places(
     cache: FeatureCache | TextCache, root: Path, images: list[tuple[int, str]]
 ) -> dict[int, int]:
-    """The rows in a cache of those images that it holds, by number of the image."""
+    """For each image in a cache, its row there, by image number."""
     points, is_stored = cache.points([root / path for _, path in images])
     numbers = [number for (number, _), stored in zip(images, is_stored, strict=True) if stored]
     return dict(zip(numbers, points.places.tolist(), strict=True))

@@ -1,17 +1,17 @@
-r"""What several people and the model say together: the arithmetic of CROWDLAB (Goh et al., 2022).
+r"""The consensus of several people and the model: CROWDLAB (Goh et al., 2022).
 
-Person j said :math:`y_{ij}` of image i, the model, trained without image i, has class probabilities
-:math:`p_i`, and :math:`\hat y_i` is the majority. Over the images that more than one person
-answered, let
+Person j gave image i the label :math:`y_{ij}`; the model, trained without image i, gives class
+probabilities :math:`p_i`; and :math:`\hat y_i` is the majority. Over the images that more than one
+person answered, let
 
 - :math:`P` be the mean share of people who agree with the majority,
-- :math:`s_j` the share of others, over all images of j, who say the same as j,
-- :math:`A_M` and :math:`A_0` the share of images where the majority is what the model predicts, and
-  what is the most frequent answer of all.
+- :math:`s_j` the share of others, over all images of j, who agree with j,
+- :math:`A_M` and :math:`A_0` the shares of images where the majority is the model's prediction, and
+  where it is the most frequent answer overall.
 
-A person's vote stands for probabilities :math:`q_{ij}`: P for the class that was said, and the rest
-for the other classes alike. The consensus is the mean of all, weighted by how often each is right
-beyond :math:`A_0`,
+A person's vote is turned into probabilities :math:`q_{ij}`: P for the class of the answer, and the
+rest in equal parts for the other classes. The consensus is the mean of all, weighted by how much
+more often than :math:`A_0` each is right,
 
 .. math::
     c_i = \frac{w_M p_i + \sum_j w_j q_{ij}}{w_M + \sum_j w_j} , \qquad
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: In the place of an answer that was not given.
+#: Stands for a missing answer.
 NO_ANSWER = -1
 #: Everybody's weight is at least this.
 _LEAST = 1e-6
@@ -53,15 +53,15 @@ def find_consensus(votes: NDArray[np.int64], probs: NDArray) -> Consensus:
     """The consensus about images; see above.
 
     Args:
-        votes: class by each person, ``[N, J]``, `NO_ANSWER` where there is none. Each image has an
-            answer, and some have two or more.
+        votes: class that each person chose, ``[N, J]``, or `NO_ANSWER`. Each image has an answer,
+            and some have two or more.
         probs: class probabilities by a model trained without the image, ``[N, C]``.
     """
     n_classes = probs.shape[1]
     given = votes != NO_ANSWER
     said = np.where(given[:, :, None], np.eye(n_classes)[votes], 0.0)
     counts = said.sum(1)
-    majority = (counts + probs / 2).argmax(1)  # the model decides between equals
+    majority = (counts + probs / 2).argmax(1)  # the model breaks ties
     shared = given.sum(1) > 1
     agree = (votes == majority[:, None]) & given
     reliability = (agree[shared].sum(1) / given[shared].sum(1)).mean()

@@ -1,4 +1,4 @@
-"""What computes the features of a project, and where they are kept."""
+"""The encoder of a project, and its features on disk."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from spinal.label.store.texts import Texts
 
 
 def is_fast(encoder: Encoder) -> bool:
-    """Whether an encoder takes seconds for many thousand items: they are all encoded at first."""
+    """Whether an encoder is fast enough (seconds for thousands of items) to encode all first."""
     return isinstance(encoder, TfidfEncoder)
 
 
 def project_encoder(project: Project) -> Encoder:
-    """The encoder of a project; TF-IDF is fitted to its texts once, and kept.
+    """The encoder of a project; TF-IDF is fitted to its texts once, and saved.
 
     Raises:
         EncoderError: if a package or a file is missing.
@@ -64,7 +64,7 @@ class TextCache:
     Args:
         folder: where vectors are stored.
         encoder: computes them.
-        texts: the texts, whose names are the hashes that vectors are stored by.
+        texts: the texts; vectors are stored under their names, which are hashes.
     """
 
     def __init__(self, folder: Path, encoder: Encoder, texts: Texts) -> None:
@@ -81,7 +81,7 @@ class TextCache:
         on_progress: Callable[[int, int], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> list[Skipped]:
-        """Compute missing vectors; each batch is stored when it is done. None is skipped."""
+        """Compute missing vectors; each batch is stored when it is done. No text is skipped."""
         hashes = [bytes.fromhex(str(name)) for name in names]
         todo = [content for content in hashes if self.vectors.find(content) is None]
         done = len(hashes) - len(todo)

@@ -1,4 +1,4 @@
-"""The fit of a project's model on request, without a page."""
+"""Fitting of a project's model on request, without the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fit_project(
 
     Args:
         project: the project.
-        on_progress: called with what is done, and the number of steps done and of all steps.
+        on_progress: called with the current task, the number of steps done, and that of all steps.
 
     Returns:
         Whether it was fitted.
@@ -48,7 +48,7 @@ def bring_up_to_date(
         fit_project(project, on_progress)
     except InUseError:
         return (
-            f"{model_age(project)}; `spinal label` is open, and learns the rest when nobody has "
+            f"{model_age(project)}; `spinal label` is open, and fits the rest when nobody has "
             "answered for a few seconds"
         )
     return None

@@ -1,4 +1,4 @@
-"""Encoders whose images are decoded in a process of its own."""
+"""Encoders whose images are decoded in separate processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinal.label.store.decoding import Decoders
 
 
 def guard(encoder: Encoder, decoders: Decoders) -> Encoder:
-    """The same encoder, which leaves the decoding of image files to other processes."""
+    """The same encoder, with image files decoded in other processes."""
     if isinstance(encoder, ImageEncoder | RawImages):
         return _GuardedEncoder(encoder, decoders)
     return encoder

@@ -1,4 +1,4 @@
-"""What the saved model of a project was fitted to, and the fit of what it has not learned yet."""
+"""The labels that the saved model of a project was fitted to."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from spinal.files import CHECKSUMS, existing_folder, verify_checksums, write_tex
 from spinal.label.store.project import Project
 from spinal.label.store.settings import ProjectSettings
 
-#: Settings of a project on which its model depends.
+#: Settings that the model of a project depends on.
 _SETTINGS = ("classes", "encoder", "network", "method", "seed")
 
 
 @dataclass(frozen=True)
 class Age:
-    """How old the saved model is.
+    """How up to date the saved model is.
 
     Attributes:
         labels: number of labels that it could be fitted to.
         unlearnt: number of these that it was not fitted to, or that have changed since.
-        withdrawn: number of labels that it was fitted to and that are no longer there.
+        withdrawn: number of labels that it was fitted to and that no longer exist.
     """
 
     labels: int
@@ -31,7 +31,7 @@ class Age:
 
     @property
     def is_current(self) -> bool:
-        """Whether it was fitted to all labels as they are now."""
+        """Whether the model was fitted to all current labels."""
         return not self.unlearnt and not self.withdrawn
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Age:
 
 
 def note_learnt(project: Project, settings: ProjectSettings, labels: Mapping[int, str]) -> None:
-    """Record what the model that was just saved was fitted to: settings, and image to class."""
+    """Record the settings and labels (image to class) that the saved model was fitted to."""
     values = {
         "model": _fingerprint(project, settings),
         "classes": settings.classes,
@@ -59,7 +59,7 @@ def learnt_classes(project: Project) -> tuple[str, ...]:
 
 
 def model_age(project: Project) -> Age:
-    """How old the saved model is. A model that is unknown or has other settings learned nothing."""
+    """How up to date the saved model is; not at all if it is unknown or has other settings."""
     rows = [row for row in project.store.images() if row["twin"] is None]
     wanted = {row["id"]: row["label"] for row in rows if row["problem"] is None}
     now = {image: label for image, label in wanted.items() if label is not None}
@@ -72,7 +72,7 @@ def model_age(project: Project) -> Age:
 
 
 def _read(project: Project) -> dict[int, str]:
-    """The labels that the saved model was fitted to; none if the record is of another model."""
+    """The labels that the saved model was fitted to; empty if the record is of another model."""
     try:
         values = json.loads(project.learnt_file.read_text(encoding="utf-8"))
         if values["model"] == _fingerprint(project, project.settings):

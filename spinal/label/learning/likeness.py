@@ -1,7 +1,7 @@
-"""Which images are alike: the cosine of their features, which are read from disk.
+"""Similarity of images: the cosine of their features, which are read from disk.
 
-The worker records where the features of each image are; the server, which knows no encoder, reads
-them there.
+The worker records where the features of each image are stored, so that the server can read them
+without an encoder.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from spinal.errors import FileFormatError
 from spinal.files import read_arrays, write_arrays
 
-#: Rows that are read at once.
+#: Number of rows that are read at once.
 _CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """Where the features of N images are.
+    """Where the features of N images are stored.
 
     Attributes:
         images: numbers of the images, ascending, ``[N]``.
         places: their rows in the file, ``[N]``.
         width: number of features, D.
-        file: rows of D numbers in float32, one after the other.
+        file: the file, with rows of D numbers in float32.
     """
 
     images: NDArray[np.int64]
@@ -36,7 +36,7 @@ class Likeness:
     file: Path
 
     def save(self, path: Path) -> None:
-        """Write the file, atomically; only the name of the folder of the features is kept."""
+        """Write the file, atomically. Of the folder of features, only the name is stored."""
         write_arrays(
             path,
             {
@@ -51,10 +51,10 @@ class Likeness:
 
         Args:
             path: the file.
-            folder: where the features of all encoders are.
+            folder: the folder with the features of all encoders.
 
         Raises:
-            FileFormatError: if it is damaged, or the features are not there.
+            FileFormatError: if it is damaged, or the features are missing.
         """
         arrays = read_arrays(path, ("images", "places", "width", "names"))
         parts = [str(part) for part in arrays["names"].reshape(-1)]
@@ -69,15 +69,15 @@ class Likeness:
     def compare(
         self, image: int, others: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """How like one image others are.
+        """The similarity of one image to others.
 
         Args:
             image: number of the image.
             others: numbers of other images; by default, all.
 
         Returns:
-            Those of the others that have features, ``[M]``, and the cosine of each, ``[M]``; both
-            empty if the image itself has none.
+            Numbers of the others that have features, ``[M]``, and the cosine of each, ``[M]``; both
+            empty if the image itself has no features.
         """
         at = np.searchsorted(self.images, image)
         if at == len(self.images) or self.images[at] != image:
@@ -94,7 +94,7 @@ class Likeness:
         return others, _cosines(vectors[places], one)
 
     def _open(self) -> NDArray[np.float32]:
-        """The features of all files, mapped; an error if there are fewer than expected."""
+        """The features of all files, memory-mapped; an error if there are too few rows."""
         try:
             if self.width < 1:
                 raise ValueError("no features")

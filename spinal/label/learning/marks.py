@@ -1,4 +1,4 @@
-"""Words that speak for a guess: without them, the model would be less sure of it."""
+"""Words that support a prediction: without them, the model would be less sure of it."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from spinal.learner.multi import load_multi_model
 from spinal.networks import compute_features
 from spinal.posteriors import View
 
-#: Words of a text that are marked, and the least that the log-odds have to fall without one.
+#: Maximum number of marked words in a text, and minimum fall of the log-odds without a word.
 MOST, LEAST = 12, 0.05
-#: Words of a text that are tried, with encoders that read the whole text for each.
+#: Maximum number of words to try if the encoder has to read the whole text for each.
 _TRIED = 64
-#: Texts that are marked before the worker looks for what is more urgent.
+#: Number of texts to mark before the worker looks for more urgent steps.
 CHUNK = 10
-#: Guesses of each class, and outliers, whose words are marked beside those of the questions.
+#: Number of predictions of each class, and of outliers, to mark besides the questions; and of all.
 _TILES, _MOST_TILES = 60, 600
 
 
 class Marker:
-    r"""Finds the words of a text that speak for a class.
+    r"""Finds the words of a text that support the predicted class.
 
     The weight of a word is the fall of the log-odds
     :math:`\log p(c \mid x) - \log(1 - p(c \mid x))` when all its occurrences are left out.
 
     Args:
-        project: whose newest model is asked.
-        encoder: that of the project.
+        project: the project, whose newest model is used.
+        encoder: the encoder of the project.
     """
 
     def __init__(self, project: Project, encoder: Encoder) -> None:
@@ -52,7 +52,7 @@ class Marker:
             self._probs = _predictor(project)
 
     def mark(self, text: str) -> list[tuple[str, float]]:
-        """The words, in lower case, that speak for the class of the guess, the strongest first."""
+        """The words that support the predicted class, in lower case, strongest first."""
         words, vectors = self._leave_out(text)
         if not words:
             return []
@@ -91,13 +91,13 @@ class Marks:
 
     Args:
         project: a project of texts.
-        encoder: that of the project.
+        encoder: the encoder of the project.
     """
 
     def __init__(self, project: Project, encoder: Encoder) -> None:
         self._project, self._encoder = project, encoder
         self._marker: Marker | None = None
-        self._left: list[int] = []  # numbers of texts that are to be marked
+        self._left: list[int] = []  # numbers of texts to mark
         self._marked: dict[str, list[tuple[str, float]]] = {}
 
     @property
@@ -106,7 +106,7 @@ class Marks:
         return bool(self._left)
 
     def begin(self, questions: Sequence[int], beliefs: Beliefs) -> None:
-        """Begin again after a fit: with its questions, then guesses and outliers."""
+        """Start again after a fit: with its questions, then confident predictions and outliers."""
         self._marker, self._marked = Marker(self._project, self._encoder), {}
         tiles: list[int] = []
         if isinstance(self._encoder, TfidfEncoder):  # others take too long

@@ -24,21 +24,22 @@ from spinal.networks.network import derived_seed
 from spinal.posteriors import View
 from spinal.probabilities import entropy
 
-#: Images, drawn at random, among which first questions, and later ones, are looked for.
+#: Maximum number of candidates, drawn at random, for first questions and for later ones.
 FIRST_CANDIDATES, CANDIDATES = 2_000, 20_000
-#: Images reserved for the audit, drawn at random, that a complete network assesses.
+#: Number of images reserved for the audit, drawn at random, that a complete network predicts.
 RESERVED = 500
-#: Of all images, the share of the least usual that is called new.
+#: Share of all images, those with the lowest density, that is called new.
 NEW = 0.05
 FOLDS = 5
 _BATCH = 8192
-#: On pretrained features, stronger regularisation than on images. From 100 and 255 labels of
+#: Stronger regularisation on pretrained features than on images. With 100 and 255 labels of
 #: CIFAR-10, 5 % of them wrong, a circuit that is trained on the layer's features then gets 69 and
 #: 73 % of 1,000 test images right (two seeds, EfficientNet-Lite0 at 128 px); with the settings for
-#: images, 61 and 69 %. It was chosen from eleven by these same test images, which flatters it.
+#: images, 61 and 69 %. It is the best of eleven settings on the same test images, so the numbers
+#: are somewhat too high.
 DENSE = TrainSettings(learning_rate=4e-3, batch_size=32, weight_decay=0.3, label_smoothing=0.0)
 INPUT_DROPOUT = 0.5
-#: How complete networks are trained: what was pretrained, more gently.
+#: How complete networks are trained: pretrained ones with a lower learning rate.
 SCRATCH = TrainSettings(augment="shift")
 FINE_TUNED = TrainSettings(augment="shift", learning_rate=3e-4, epochs=10, min_steps=100)
 
@@ -52,10 +53,10 @@ class Snapshot:
         points: their features, ``[N, D]``.
         labels: classes, ``[N]``; -1 if there is none. Where an image can have several, ``[N, C]``:
             1 present, 0 absent, -1 unknown.
-        reserved: which are reserved for the audit, ``[N]``: a random sample.
-        open: which may be asked, neither labelled nor skipped, ``[N]``.
-        pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a network sees them; None
-            for a dense layer on the features.
+        reserved: which are reserved for the audit, a random sample, ``[N]``.
+        open: which may be asked: neither labelled nor skipped, ``[N]``.
+        pictures: the images themselves, uint8 ``[N, S, S, 3]``, if a network is trained on them;
+            None for a dense layer on the features.
     """
 
     images: NDArray[np.int64]
@@ -72,7 +73,7 @@ class Snapshot:
 
     @property
     def is_labelled(self) -> NDArray[np.bool_]:
-        """Which have a label, ``[N]``."""
+        """Which images have a label, ``[N]``."""
         known = self.labels != UNLABELLED
         return known if known.ndim == 1 else known.any(1)
 
@@ -83,12 +84,12 @@ class Snapshot:
 
     @property
     def audited(self) -> NDArray[np.int64]:
-        """Of these, the rows of the audit."""
+        """Rows with a label that belong to the audit."""
         return np.flatnonzero(self.reserved & self.is_labelled)
 
     @property
     def askable(self) -> NDArray[np.int64]:
-        """Rows that the model may ask."""
+        """Rows that the model may ask about."""
         return np.flatnonzero(~self.reserved & self.open)
 
 
@@ -99,11 +100,11 @@ class Round:
     Attributes:
         queue: numbers of images to ask, best first, each with the reason.
         trained_on: number of labels.
-        images: numbers of the M images that were assessed, ascending, ``[M]``.
+        images: numbers of the M images that were predicted, ascending, ``[M]``.
         probs: class probabilities of these, ``[M, C]``.
         log_density: log-densities of these, ``[M]``.
-        seconds: of the fit.
-        shares: the weight of each classifier in ``probs``; None if one predicts alone.
+        seconds: time of the fit.
+        shares: the weight of each classifier in ``probs``; None if there is only one.
         learned_from: ``labels``, or ``pool`` if the images without a label were used as well.
     """
 
@@ -123,7 +124,7 @@ class Audit:
 
     Attributes:
         accuracy: the estimate for all images.
-        images: numbers of its A images, ``[A]``.
+        images: numbers of the A images of the audit, ``[A]``.
         probs: class probabilities of these by models trained without them, ``[A, C]``.
     """
 
@@ -135,7 +136,7 @@ class Audit:
 def first_questions(snapshot: Snapshot, n: int, seed: int) -> list[tuple[int, str]]:
     """Questions before there is a model: images that cover the others (max-herding).
 
-    Of many images, `FIRST_CANDIDATES` are considered.
+    At most `FIRST_CANDIDATES` images are considered.
     """
     generator = torch.Generator().manual_seed(seed)
     rows = snapshot.askable
@@ -166,7 +167,7 @@ def fit(
     Args:
         snapshot: the images.
         settings: of the project.
-        round: number of the round, on which the random seed depends.
+        round: number of the round, which determines the random seed.
         n: number of questions.
         keep: folder to save the learner in.
         encoder: the encoder to fine-tune; not needed otherwise.
@@ -178,7 +179,7 @@ def fit(
     labelled, askable = snapshot.training, snapshot.askable
     looked_at = np.arange(len(snapshot.images))
     if settings.whole_network is not None:
-        # The whole network is expensive, so only some images are assessed.
+        # The whole network is expensive, so it predicts only some images.
         askable = _draw(askable, settings.whole_network.candidates, seed)
         reserved = _draw(np.flatnonzero(snapshot.reserved), RESERVED, seed)
         looked_at = np.union1d(np.union1d(labelled, reserved), askable)
@@ -198,7 +199,7 @@ def fit(
 
 
 def ask_up_to(learner: ActiveLearner | MultiLearner, n: int) -> NDArray[np.int64]:
-    """At most ``n`` points to ask; none, if no point is left."""
+    """At most ``n`` points to ask; empty if no point is left."""
     try:
         return learner.ask(n)
     except PoolDryError:
@@ -208,10 +209,10 @@ def ask_up_to(learner: ActiveLearner | MultiLearner, n: int) -> NDArray[np.int64
 def with_reasons(
     images: NDArray[np.int64], asked: NDArray[np.int64], log_density: NDArray
 ) -> list[tuple[int, str]]:
-    """The questions of a round: ``new`` if an image is among the least usual, else ``uncertain``.
+    """The questions of a round: ``new`` for images of lowest density, otherwise ``uncertain``.
 
     Args:
-        images: numbers of the images that were assessed, ``[M]``.
+        images: numbers of the images that were predicted, ``[M]``.
         asked: which of them are asked, ``[n]``.
         log_density: of all of them, ``[M]``.
     """
@@ -229,10 +230,10 @@ def audit(
     on_step: Callable[[str, int, int], None] | None = None,
     cache: Path | None = None,
 ) -> Audit | None:
-    """Estimate the accuracy of a fit on all images, by learners without answers of the audit.
+    """Estimate the accuracy of a fit on all images, with learners that leave out audit answers.
 
     Args:
-        snapshot: that was fitted to.
+        snapshot: the images that were fitted to.
         settings: of the project.
         number: of the round.
         result: of the fit.
@@ -241,7 +242,7 @@ def audit(
         cache: see `fit`.
 
     Returns:
-        The audit; None without enough answers.
+        The audit; None if there are not enough answers.
     """
     audited, seed = snapshot.audited, derived_seed(settings.seed, number)
 
@@ -318,8 +319,8 @@ def check_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Class probabilities of labelled images by models trained without their labels.
 
-    They are circuits in closed form on the features; see `spinal.classifiers.gaussian`. Of a class
-    with fewer than `FOLDS` labels nothing is said: too few are left to know it by.
+    The models are closed-form circuits on the features; see `spinal.classifiers.gaussian`. Classes
+    with fewer than `FOLDS` labels are left out: too few labels would remain for the fit.
 
     Returns:
         Rows of the images, ``[M]``, and probabilities, ``[M, C]``.

@@ -1,4 +1,4 @@
-r"""How good predictions of independent classes are: F1 and average precision, with intervals.
+r"""Quality of predictions of independent classes: F1 and average precision, with intervals.
 
 For a class with probabilities :math:`p_i`, labels :math:`y_i` and weights :math:`w_i`, F1 is
 :math:`2\,TP / (2\,TP + FP + FN)` of the decisions :math:`p_i > \tfrac12`, and the average precision
@@ -9,9 +9,9 @@ probable,
     AP = \frac{\sum_i w_i y_i P_i}{\sum_i w_i y_i} , \qquad
     P_i = \frac{\sum_j w_j y_j [p_j \ge p_i]}{\sum_j w_j [p_j \ge p_i]} .
 
-Both are averaged over classes (macro-F1, mean average precision). The interval has the 2.5 and the
-97.5 percentile over weights that are drawn as a bootstrap sample of the images is. It says how the
-score varies with the images; it cannot say how labelled images differ from others.
+Both are averaged over classes (macro-F1, mean average precision). The interval is from the 2.5 to
+the 97.5 percentile over bootstrap samples of the images. It shows how the score varies with the
+images; it cannot show how labelled images differ from others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from spinal.label.learning.sets import UNKNOWN, predicted
 
-#: Bootstrap samples, and images from which on there is an interval.
+#: Number of bootstrap samples, and minimum number of images for an interval.
 SAMPLES, LEAST = 400, 10
 
 
@@ -42,10 +42,10 @@ def f1(
 def average_precision(
     probs: NDArray, labels: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The average precision of a class, ``[B]``; see `f1`. 0 without any image that has it."""
+    """The average precision of a class, ``[B]``; see `f1`. 0 if no image has the class."""
     order = np.argsort(-probs, kind="stable")
     y, w = labels[order], weights[:, order]
-    # Images of the same probability count together: what holds for the last of them holds for all.
+    # Images with the same probability all get the precision at the last of them.
     last = np.searchsorted(-probs[order], -probs[order], side="right") - 1
     hits, all_above = np.cumsum(w * y, 1)[:, last], np.cumsum(w, 1)[:, last]
     precision = hits / np.maximum(all_above, 1e-12)
@@ -58,17 +58,17 @@ def with_interval(
     labels: NDArray[np.int64],
     seed: int = 0,
 ) -> dict[str, float] | None:
-    """The mean of a score over classes, with an interval of 95 %.
+    """The mean of a score over classes, with a 95 % interval.
 
     Args:
         score: `f1` or `average_precision`.
-        probs: of each class, ``[M, C]``; NaN where it was not judged.
+        probs: of each class, ``[M, C]``; NaN if unknown.
         labels: 1 present, 0 absent, -1 unknown, ``[M, C]``.
-        seed: of the samples.
+        seed: for the bootstrap samples.
 
     Returns:
-        ``value``, ``low``, ``high``, the number ``n`` of images and that of ``classes`` that could
-        be judged; None if there are too few images, or no such class.
+        ``value``, ``low``, ``high``, the number ``n`` of images, and the number of ``classes`` that
+        occur; None if there are too few images, or no such class.
     """
     known = ~np.isnan(probs) & (labels != UNKNOWN)
     usable = [c for c in range(probs.shape[1]) if (labels[known[:, c], c] == 1).any()]

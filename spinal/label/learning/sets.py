@@ -1,7 +1,7 @@
-r"""What probabilities of independent classes mean, where an image can have several.
+r"""Predictions from probabilities of independent classes, where an image can have several.
 
-The model says how probable each class is, :math:`p_c`. What it predicts is the set of classes that
-are more probable than not, and the probability that all of this set is right is taken to be
+The model gives the probability of each class, :math:`p_c`. The prediction is the set of classes
+with :math:`p_c > 1/2`. The probability that the whole set is right is taken to be
 
 .. math:: \prod_c \max(p_c, 1 - p_c) .
 """
@@ -13,22 +13,22 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-#: In the place of what is not known of a class: 1 is present, 0 absent.
+#: The value if it is not known whether a class is present (1) or absent (0).
 UNKNOWN = -1
 
 
 def predicted(probs: NDArray) -> NDArray[np.bool_]:
-    """The classes that are predicted, ``[N, C]``, from the probability of each."""
+    """The predicted classes, ``[N, C]``, from their probabilities."""
     return probs > 0.5
 
 
 def confidence(probs: NDArray) -> NDArray:
-    """How probable it is that all predicted classes are right, ``[N]``; see above."""
+    """The probability that the whole predicted set is right, ``[N]``; see above."""
     return np.maximum(probs, 1 - probs).prod(1)
 
 
 def set_codes(sets: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """A number for each set ``[N, C]``, the same for the same classes: ``[N]``."""
+    """A number for each set ``[N, C]``, equal for equal sets: ``[N]``."""
     rows = np.packbits(sets, axis=1)
     digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
     return np.frombuffer(digests, "<i8").astype(np.int64)
@@ -37,13 +37,13 @@ def set_codes(sets: NDArray[np.bool_]) -> NDArray[np.int64]:
 def suspect_sets(
     probs: NDArray, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Labels with a class that is probably wrong: missing, or too much; most suspect first.
+    """Labels that probably lack a class, or have one too many; most suspect first.
 
-    The probability of what was said of each class is compared with what is usual for images of
-    which the same was said, as in `spinal.label.learning.suspicion`.
+    The probability of the answer about each class is compared with its mean over images with the
+    same answer, as in `spinal.label.learning.suspicion`.
 
     Args:
-        probs: of each class, by models without the label, ``[N, C]``; NaN if not known.
+        probs: of each class, by models trained without the label, ``[N, C]``; NaN if unknown.
         labels: 1 present, 0 absent, -1 unknown, ``[N, C]``.
 
     Returns:

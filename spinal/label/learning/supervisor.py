@@ -1,4 +1,4 @@
-"""Supervises the worker process: starts it, reads its status, restarts it."""
+"""Supervision of the worker process: starts it, reads its status, restarts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-#: Seconds before a worker that failed is started again: longer each time, until one succeeds.
+#: Seconds before a failed worker is restarted: longer after each failure, until one succeeds.
 PAUSES = (1, 2, 5, 10, 30, 60)
 
 
@@ -66,7 +66,7 @@ class Supervisor:
             self._thread.join(patience)
 
     def _supervise(self) -> None:
-        """Run the worker again and again, whatever happens to it or to its folder."""
+        """Run the worker, and restart it after any error, until the server stops."""
         while not self._stopping.is_set():
             try:
                 why = self._last_words(self._run_once())
@@ -83,10 +83,10 @@ class Supervisor:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         with (
             self.log.open("w") as log,
-            # Unbuffered: no announcement waits to be written into the pipe of a dead process.
+            # Unbuffered: no data may be left to write into the pipe of a dead process.
             subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0,
-                env=environment, start_new_session=True,  # Ctrl-C is for the server
+                env=environment, start_new_session=True,  # Ctrl-C should only reach the server
             ) as worker,
         ):  # fmt: skip
             self._worker = worker
@@ -99,14 +99,14 @@ class Supervisor:
         try:
             said = json.loads(line)
         except ValueError:
-            return  # a library that prints
+            return  # printed by a library
         if isinstance(said, dict) and "state" in said:
             self.status = said
             if said["state"] in ("fitted", "idle"):
                 self.restarts = 0
 
     def _last_words(self, code: int) -> str:
-        """The last line that the worker wrote to its log, or how it ended."""
+        """The last line in the worker's log, or how the worker ended."""
         lines = self.log.read_text(errors="replace").strip().splitlines()
         if lines:
             return lines[-1][:300]
@@ -116,5 +116,5 @@ class Supervisor:
 def _describe(error: Exception) -> str:
     """Why the worker could not be run, for the user."""
     if isinstance(error, FileNotFoundError):
-        return f"{error.filename} is not there any more"
+        return f"{error.filename} no longer exists"
     return str(error) or type(error).__name__

@@ -1,16 +1,16 @@
-r"""Answers that are probably wrong, judged by models that were trained without them.
+r"""Answers that are probably wrong, according to models that were trained without them.
 
 Let :math:`p_i` be the class probabilities of a labelled image by such a model, and :math:`y_i` its
-label. If wrong answers fall on all other classes alike, the odds that :math:`y_i` is wrong are
-proportional to :math:`(1 - p_i(y_i)) / p_i(y_i)`. Images of some classes are hard, and all their
-probabilities are low. So the self-confidence :math:`p_i(y_i)` is compared with what is usual for
+label. If wrong answers are equally likely for all other classes, the odds that :math:`y_i` is wrong
+are proportional to :math:`(1 - p_i(y_i)) / p_i(y_i)`. Images of some classes are hard, and all
+their probabilities are low. So the self-confidence :math:`p_i(y_i)` is compared with the mean of
 the class, as in confident learning (Northcutt et al., 2021),
 
 .. math::
     p_i(y_i) / t_{y_i}, \qquad t_c = \operatorname{mean}_{i : y_i = c} \, p_i(c) ,
 
-and the answers with the lowest ratio come first. See ``results/wrong-answers.md``, also for the
-rule of confident learning itself, which finds fewer.
+and the answers with the lowest ratio come first. ``results/wrong-answers.md`` compares this with
+the rule of confident learning itself, which finds fewer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def suspect_answers(
     """Answers for which another class is more probable, most suspect first.
 
     Args:
-        probs: class probabilities by models without the label of the image, ``[N, C]``.
+        probs: class probabilities by models trained without the answer, ``[N, C]``.
         labels: the answers, ``[N]``.
 
     Returns:

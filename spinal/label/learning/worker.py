@@ -1,9 +1,9 @@
 """The worker process: finds files, computes features, fits models, chooses questions.
 
 ``python -m spinal.label.learning.worker HOME`` works in short steps, the most urgent first: a fit
-when there are enough new answers, the first questions, marked words of texts, an audit of the last
+if there are enough new answers, the first questions, marked words of texts, an audit of the last
 fit, features of a few more images, a check of the labels. Results are written atomically to the
-files of the project. There is no other state, so the process can be killed at any moment.
+files of the project. There is no other state, so the process can be killed at any time.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from spinal.label.store.database import StoreError
 from spinal.label.store.project import Project, open_project
 from spinal.label.store.settings import ProjectSettings
 
-#: Features of so many images, or of all, are enough to choose first questions from.
+#: Number of images with features that is enough to choose first questions.
 ENOUGH = 100
-#: Images whose features are computed before it looks again for what is most urgent.
+#: Number of images whose features are computed in one step.
 CHUNK = 256
 #: Seconds between two searches for new files; longer where a search takes long.
 SCAN = 15.0
-#: Seconds without an answer after which even a single new one is learned from.
+#: Seconds without an answer after which even a single new one causes a fit.
 QUIET = 4.0
-#: Batches of questions that a fit leaves, at least. Without questions, images are drawn at random.
+#: Minimum number of batches that a fit adds to the queue. If it is empty, questions are random.
 QUEUE = 5
-#: Share of the answers that are asked once more, because they are probably wrong.
+#: Maximum share of the answers that are asked again, because they are probably wrong.
 AGAIN = 0.025
 
 
 class Worker:
-    """Does the work of a project, a step at a time.
+    """Does the work of a project, one step at a time.
 
     Args:
         project: the project.
@@ -66,8 +66,8 @@ class Worker:
         self.features = ProjectFeatures(project, say)
         self._marks = None if project.texts is None else Marks(project, self.features.encoder)
         self.woken = threading.Event()
-        self._fitted: dict[int, str] = {}  # what the last fit was told: image -> class
-        self._checked: dict[int, str] = {}  # the same of the last check of labels
+        self._fitted: dict[int, str] = {}  # labels of the last fit: image -> class
+        self._checked: dict[int, str] = {}  # labels of the last check
         #: The last fit, until its accuracy is estimated.
         self._unaudited: tuple[rounds.Snapshot, ProjectSettings, int, rounds.Round] | None = None
         self._beliefs: Beliefs | None = None
@@ -94,7 +94,7 @@ class Worker:
         elif self.features.missing and is_fast(self.features.encoder):
             self.features.compute_all()
         elif self._asks_at_random() and self._first_questions_are_due():
-            self._choose_first_questions()  # which takes less time than the first fit
+            self._choose_first_questions()  # faster than the first fit
         elif self._fit_is_due():
             self._fit()
         elif self._first_questions_are_due():
@@ -133,7 +133,7 @@ class Worker:
         size = CHUNK if self._covered else ENOUGH
         self.features.compute_some(size, self._fit_is_due)
 
-    # What is known
+    # Labels
 
     def _labels(self) -> dict[int, str]:
         """The classes of all images with a label and features."""
@@ -173,7 +173,7 @@ class Worker:
         self._covered = len(self.features.places)
 
     def _fit_is_due(self) -> bool:
-        """Whether there are enough new answers, some and a pause, or too few questions left."""
+        """Whether there are enough new answers, a pause after some, or too few questions left."""
         labels = self._labels()
         if len(labels) < self.settings.first_answers:
             return False
@@ -183,9 +183,9 @@ class Worker:
         quiet = time.monotonic() - self._last_answer > QUIET
         if new >= self.settings.batch or (new > 0 and quiet):
             return True
-        # Answers that are no labels: skipped, or disputed.
+        # Answers that give no label: skipped or disputed images.
         since = self._last_change != self._fitted_at
-        # Where fits are slow, features have their turn between two of them.
+        # If fits are slow, compute some features between two of them.
         has_more = len(self.features.places) > self._fitted_features or not self.features.missing
         return since and has_more and self.store.questions.waiting() < self.settings.batch
 
@@ -194,7 +194,7 @@ class Worker:
         self.say({"state": "fitting"})
         snapshot = self.features.snapshot(settings)
         number = self.store.last_round() + 1
-        # On a busy machine many answers come in while a fit runs: enough until the next but one.
+        # On a busy machine many answers arrive during a fit: choose enough questions for two fits.
         since = len(labels.items() ^ self._fitted.items()) if self._fitted else 0
         n = max(QUEUE * settings.batch, 2 * since)
         result = self._model.fit(
@@ -207,7 +207,7 @@ class Worker:
             shares=result.shares, advice=advise(self.project, snapshot, result, settings.classes),
             learned_from=result.learned_from, multi=settings.multi,
         )  # fmt: skip
-        if self._beliefs is not None:  # until labels are checked, and the fit is audited
+        if self._beliefs is not None:  # keep the old ones until the next check and audit
             beliefs = beliefs.with_judgements_of(self._beliefs)
         self._beliefs = beliefs
         self._beliefs.save(self.project.beliefs_file)
@@ -271,7 +271,7 @@ class Worker:
     def _doubt(
         self, snapshot: rounds.Snapshot, rows: NDArray[np.int64], probs: NDArray[np.float32]
     ) -> None:
-        """Have the most suspect labels looked at again: `AGAIN` of all answers, at most."""
+        """Ask about the most suspect labels again, up to a share `AGAIN` of all answers."""
         find = suspect_sets if self.settings.multi else suspect_answers
         suspect, _ = find(probs, snapshot.labels[rows])
         suspect = rows[suspect][~snapshot.reserved[rows[suspect]]]
@@ -286,16 +286,16 @@ def let_the_page_go_first() -> None:
     """Lower the priority of this process."""
     if hasattr(os, "nice"):  # not on Windows
         os.nice(5)
-    # Where Linux shares the processor between sessions, which is usual on desktops, only the
-    # niceness of a session counts; the worker has one of its own.
+    # If Linux divides the processor between sessions, as is usual on desktops, only the niceness of
+    # the session counts. The worker has its own session.
     with suppress(OSError):
         Path("/proc/self/autogroup").write_text("5")
 
 
 def main(home: str) -> None:
-    """Work until standard input ends, which it does with the process that started this one."""
-    # This process is the worker's own, and nobody else's settings change. With one thread it leaves
-    # the other processors to the page; for models of this size, more threads gain little.
+    """Work until standard input ends, which happens when the parent process ends."""
+    # One thread leaves the other processors to the page; for models of this size, more threads gain
+    # little. The setting affects only this process.
     torch.set_num_threads(1)
     let_the_page_go_first()
     lock = threading.Lock()
@@ -308,7 +308,7 @@ def main(home: str) -> None:
     try:
         project = open_project(home)
     except SpinalError as error:
-        sys.exit(str(error))  # the page shows it: it says what to do
+        sys.exit(str(error))  # the page shows this message
     try:
         _work(Worker(project, say))
     except StoreError as error:
@@ -326,7 +326,7 @@ def _work(worker: Worker) -> None:
     def listen() -> None:
         for _ in sys.stdin:
             worker.woken.set()
-        os._exit(0)  # in the middle of anything: all files are whole at any moment
+        os._exit(0)  # safe at any time: all files are written atomically
 
     threading.Thread(target=listen, daemon=True).start()
     while True:

@@ -381,7 +381,7 @@ def test_a_folder_that_vanishes_and_comes_back(
         assert supervisor._worker is not None
         supervisor._worker.kill()
         eventually(lambda: supervisor.restarts > 2)
-        assert "worker.log is not there any more" in supervisor.status["message"]
+        assert "worker.log no longer exists" in supervisor.status["message"]
         (tmp_path / "elsewhere").rename(home)
         eventually(lambda: supervisor.status["state"] == "idle")
     finally:

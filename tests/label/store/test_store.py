@@ -327,7 +327,7 @@ def test_durability_settings(store: Store) -> None:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("something else entirely, long enough to be looked at " * 40)
-    with pytest.raises(FileFormatError, match="not a file of labels"):
+    with pytest.raises(FileFormatError, match="not a label file"):
         Store(tmp_path / "a")
     newer = sqlite3.connect(tmp_path / "b")
     newer.execute("PRAGMA user_version = 99")
