@@ -1,7 +1,8 @@
-"""The trained classifier, free of the learner that made it: on disk, and as ONNX.
+"""The trained classifier of images, independent of the learner: on disk, and as ONNX.
 
-Network and posterior become plain operations (`spinal.label.exports.standalone`), which are checked
-to say the same. That module is what is saved, what predicts, and what ONNX is made of.
+Network and posterior are converted to one module of plain operations
+(`spinal.label.exports.standalone`), which must give the same predictions. That module is saved,
+predicts, and is exported to ONNX.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from spinal.networks import Network
 from spinal.posteriors import SPN
 
 FILE = "classifier.safetensors"
-#: Beside it: the weights of an encoder that was trained, too.
+#: The weights of the encoder, in the same folder, if it was trained too.
 TRUNK = "trunk.safetensors"
 
 
@@ -48,12 +49,12 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
         Args:
             network: one dense layer.
             posterior: fitted with it.
-            classes: their names.
-            encoder: what computes the features.
+            classes: names of the classes.
+            encoder: computes the features.
 
         Raises:
-            ExportError: if the network has other layers, the encoder gives another number of
-                features, or the classifier would not say the same.
+            ExportError: if the network has other layers, the encoder has another number of
+                features, or the classifier's predictions differ from the model's.
         """
         return cls(encoder, dense_module(network, posterior, classes, encoder, _described(encoder)))
 
@@ -63,16 +64,16 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
     ) -> ImageClassifier:
         """The classifier of a network that was trained on images.
 
-        All of the network but its last layer becomes the encoder, with weights of its own.
+        The network without its last layer becomes the encoder, with its own weights.
 
         Args:
             network: see `spinal.encoders.trained`.
             posterior: fitted to its features.
-            classes: their names.
-            like: the encoder that was fine-tuned, or the name of what was trained from scratch.
+            classes: names of the classes.
+            like: the encoder that was fine-tuned, or the name of a network trained from scratch.
 
         Raises:
-            ExportError: if the classifier would not say the same.
+            ExportError: if the classifier's predictions differ from the model's.
         """
         network = copy.deepcopy(network).cpu()
         size = int((network.preprocess.input_shape or (0,))[0])
@@ -99,14 +100,14 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
 
     @property
     def has_own_trunk(self) -> bool:
-        """Whether the encoder was trained, too."""
+        """Whether the encoder was trained too."""
         return self.encoder.name.endswith(f"={TRUNK}")
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file: there whole, or not at all.
+        """Write a safetensors file, atomically.
 
-        The encoder is only named, unless it was trained, too: then its weights are in a second
-        file in the same folder, `TRUNK`.
+        It contains only the name of the encoder. If the encoder was trained too, its weights are in
+        a second file in the same folder, `TRUNK`.
         """
         path = Path(path)
         if self.has_own_trunk:
@@ -116,11 +117,11 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
 
     @classmethod
     def load(cls, path: str | Path, encoder: ImageEncoder | None = None) -> ImageClassifier:
-        """Read what `save` wrote. Nothing is unpickled.
+        """Read a file that `save` wrote. Nothing is unpickled.
 
         Args:
             path: the file.
-            encoder: needed if it is your own module: no code is run because a file names it.
+            encoder: needed if it is your own module: code named in a file is never run.
         """
         path = Path(path)
         header, tensors = read_tensors(path, standalone.FORMAT)
@@ -132,25 +133,25 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
             raise FileFormatError(f"{path}: damaged ({error!r})") from error
         if encoder is None:
             if is_own_code(name):
-                raise SpinalError(f"{path} is for features by {name}: load and give that encoder")
+                raise SpinalError(f"{path} is for features by {name}: load and pass that encoder")
             if name.endswith(f"={TRUNK}"):
                 name = name.removesuffix(TRUNK) + str(path.with_name(TRUNK))
             encoder = require_images(load_encoder(name))
         if encoder.fingerprint != fingerprint:
             raise SpinalError(
-                f"{path} was trained on features by {name} with other weights than those that "
-                f"{encoder.name} has here"
+                f"{path} was trained on features by {name} with other weights than those of "
+                f"{encoder.name} here"
             )
         return cls(encoder, module)
 
     def to_onnx(self, path: str | Path, *, images: bool = True) -> None:
         """Write an ONNX file, and check that onnxruntime computes the same with it.
 
-        Its outputs are ``probabilities [N, C]`` and ``log_density [N]``. The names of the classes
-        and how to prepare images are in its metadata.
+        Its outputs are ``probabilities [N, C]`` and ``log_density [N]``. Its metadata has the names
+        of the classes, and how to prepare images.
 
         Args:
-            path: the file; there whole, or not at all.
+            path: the file, which is written atomically.
             images: the input is ``pixels``, uint8 ``[N, S, S, 3]``, as `ImageEncoder.prepare` makes
                 them; otherwise ``features``, float32 ``[N, D]``.
         """
@@ -166,13 +167,13 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
             write_onnx(module, sample, "pixels" if images else "features", partial, self._notes())
 
     def _notes(self) -> dict[str, str]:
-        """What goes into the metadata of an ONNX file."""
+        """The metadata of the ONNX file."""
         described = {key: str(value) for key, value in self.module.backbone.items()}
         return {"classes": "\n".join(self.classes), **described}
 
 
 class _FromPixels(nn.Module):
-    """Pixels ``[N, S, S, 3]`` to what the classifier says."""
+    """From pixels ``[N, S, S, 3]`` to the output of the classifier."""
 
     def __init__(self, trunk: nn.Module, classifier: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""COCO's JSON."""
+"""Labels in the JSON format of COCO."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from spinal.label.store.pictures import locate
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """COCO's JSON: a category for each class, and a box around the whole image for each label.
+    """Write a category for each class, and a box around the whole image for each label.
 
-    An image that has several classes has several boxes; one that has none of them, no box.
-
-    Predictions go to a second file, as COCO keeps results: with scores.
+    An image has one box for each of its classes. Predictions go to a second file, in COCO's format
+    of results with scores.
     """
     category = {name: i for i, name in enumerate(labels.classes, 1)}
     images: list[dict[str, Any]] = []
@@ -55,7 +54,7 @@ def write(labels: Labels, path: Path) -> list[Path]:
 
 
 def _coco_image(images: list[dict[str, Any]], folder: Path, name: str) -> dict[str, Any]:
-    """Add an image to the list; what refers to it, and to all of it."""
+    """Add an image to the list; return its id and the box around it."""
     with Image.open(locate(folder, name)) as image:
         width, height = image.size
     number = len(images) + 1

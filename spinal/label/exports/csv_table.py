@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """One table: the labels, then the images that have only a prediction."""
+    """Write one table: the labels, then the images that have only a prediction."""
     write_table(joined(labels), path)
     return [path]
 
 
 def joined(labels: Labels) -> pd.DataFrame:
     """Labels and predictions in one table."""
-    import pandas as pd  # slow to import: the table of formats does not wait for it
+    import pandas as pd  # here because it is slow to import
 
     table = labels.given
     if labels.predicted is not None:
@@ -32,6 +32,6 @@ def joined(labels: Labels) -> pd.DataFrame:
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a CSV file; numbers with six digits."""
+    """Write a CSV file, with six digits for numbers."""
     with replacing(path) as partial:
         table.to_csv(partial, index=False, float_format="%.6g", encoding="utf-8")

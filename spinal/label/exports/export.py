@@ -1,4 +1,4 @@
-"""What `spinal export` writes: the labels of a project in some format, or its classifier."""
+"""`spinal export`: writes the labels of a project in some format, or its classifier."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def export(
     """Write the labels of a project.
 
     Args:
-        project: whose.
+        project: the project.
         to: the name of a CSV or JSONL file, or one of `FORMATS`.
-        out: the file or folder to write; by default, the format's own name, here.
-        predictions: add what the model says about images that have no label.
-        on_progress: called with the number of images that have features, and of all.
+        out: the file or folder to write; by default, that of the format, in the current folder.
+        predictions: add predictions for images without a label.
+        on_progress: called with the number of images that have features, and that of all.
 
     Returns:
-        What was written.
+        The files and folders that were written.
     """
     suffix = Path(to).suffix[1:]
     name = suffix if suffix in ("csv", "jsonl") else to
@@ -50,7 +50,7 @@ def export(
     texts = project.texts
     if project.settings.multi and not FORMATS[name].for_sets:
         raise SpinalError(
-            f"{to} has a place for each image in one class, and here an image can have several: "
+            f"{to} needs one class for each image, and here an image can have several: "
             "export to labels.csv, jsonl, coco or label-studio"
         )
     if texts is not None and not FORMATS[name].for_texts:
@@ -70,10 +70,10 @@ def export(
 
 
 def export_model(project: Project, folder: Path) -> list[Path]:
-    """Write the newest classifier: safetensors with a module of its own to read it, and ONNX.
+    """Write the newest classifier: safetensors with a standalone module to read it, and ONNX.
 
     Raises:
-        ExportError: if the packages for ONNX are missing; the rest is written before.
+        ExportError: if the packages for ONNX are missing; the other files are written.
     """
     if project.texts is not None:
         return load_text_classifier(project).save(folder)
@@ -89,7 +89,7 @@ def export_model(project: Project, folder: Path) -> list[Path]:
 
 
 def labels_of(project: Project) -> Labels:
-    """What people agree on: a row for each image, with the last answer that says so."""
+    """The agreed labels: a row for each image, with the last answer that gave the label."""
     last = {
         (row["image"], row["label"]): row
         for row in project.store.answers()

@@ -1,4 +1,4 @@
-"""The fitted network and posterior of a project, as a classifier that needs no learner."""
+"""The fitted model of a project, as a classifier that needs no learner."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _load(
     except (FileFormatError, NetworkError) as error:
         raise SpinalError(
             f"{project.home}: its model is not {project.settings.describe_model()} ({error}); "
-            f"spinal label {project.folder} makes it again"
+            f"spinal label {project.folder} fits it again"
         ) from error
 
 
@@ -92,14 +92,14 @@ def _load_multi(
 
 def _no_model(project: Project) -> SpinalError:
     return SpinalError(
-        f"{project.home}: holds no model yet: one is made once "
+        f"{project.home}: holds no model yet: one is fitted once "
         f"{project.settings.first_answers} {project.settings.kind} are labelled "
         f"(spinal label {project.folder})"
     )
 
 
 def _to_classifier(project: Project, posterior: SPN, classes: Sequence[str]) -> ImageClassifier:
-    """The classifier of the network that is kept, and of the posterior fitted with it."""
+    """The classifier made from the saved network and the posterior fitted with it."""
     settings, folder = project.settings, project.model_folder
     name, whole, _ = parse_network(settings.network)
     if name == "fine-tuned":

@@ -14,13 +14,13 @@ from spinal.label.store.pictures import locate
 
 
 def write(labels: Labels, folder: Path) -> list[Path]:
-    """A folder for each class, with copies of its images.
+    """Write a folder for each class, with copies of its images.
 
-    With predictions, there are two such trees, ``labelled`` and ``predicted``, and a table of the
-    confidences.
+    With predictions, there are two such trees, ``labelled`` and ``predicted``, and a table of
+    predictions.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SpinalError(f"{folder} is there already: choose another with --out, or remove it")
+        raise SpinalError(f"{folder} already exists: choose another with --out, or remove it")
     partial = folder.with_name(folder.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
     names = folder_names(labels.classes)
@@ -41,7 +41,7 @@ def write(labels: Labels, folder: Path) -> list[Path]:
 def _copy(
     source: Path, pairs: Iterable[tuple[str, str]], names: dict[str, str], target: Path
 ) -> None:
-    for name in names.values():  # a class without an example is one, too
+    for name in names.values():  # also for a class without images
         (target / name).mkdir(parents=True)
     for path, label in pairs:
         copy = target / names[label] / path
@@ -50,7 +50,7 @@ def _copy(
 
 
 def folder_names(classes: Sequence[str]) -> dict[str, str]:
-    """For each class the name of a folder, safe on any system and different from the others."""
+    """A folder name for each class, valid on any system and different from the others."""
     names: dict[str, str] = {}
     for label in classes:
         name = re.sub(r'[/\\:*?"<>|\0]', "_", label).strip(". ") or "_"

@@ -1,4 +1,4 @@
-"""One JSON object a line."""
+"""Labels and predictions in JSON Lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spinal.label.exports.labels import Labels
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """An object for each label, then for each image that has only a prediction; no empty values.
+    """Write an object for each label, then for each image that has only a prediction.
 
-    Several classes of an image are a list.
+    Empty values are left out. Several classes of an image are a list.
     """
     records = joined(labels).astype(object).to_dict("records")
     for record, column in product(records, ("label", "predicted") if labels.multi else ()):
@@ -34,6 +34,6 @@ def _is_missing(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """A number as Python has it, with six digits."""
+    """A NumPy value as a Python value; a float has six digits."""
     value = value.item() if hasattr(value, "item") else value
     return float(f"{value:.6g}") if isinstance(value, float) else value

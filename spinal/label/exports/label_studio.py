@@ -17,10 +17,10 @@ CONTROL, SHOWN, TEXT = "label", "image", "text"
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """Tasks for Label Studio's import, and the labelling configuration that goes with them.
+    """Write tasks for import into Label Studio, and their labelling configuration.
 
-    Images are named as it serves local files: LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT has to be
-    their folder. Texts are in the tasks themselves.
+    Images are given as local files: LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT must be their folder.
+    Texts are in the tasks themselves.
     """
     shown = TEXT if TEXT in labels.keys else SHOWN
     outcomes = 2 ** len(labels.classes) if labels.multi else len(labels.classes)
@@ -57,7 +57,7 @@ def _task_data(row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _marks(row: dict[str, Any]) -> dict[str, Any]:
-    """Flag and note, where there are any."""
+    """Flag and note, if there are any."""
     return {name: row[name] for name in ("flagged", "note") if row[name]}
 
 
@@ -72,14 +72,14 @@ def choice(
 
 
 def certainty(uncertainty: float, n_classes: int) -> float:
-    """An entropy in nats as a score from 0 to 1: Label Studio asks for the lowest first."""
+    """Turn an entropy in nats into a score from 0 to 1: Label Studio asks for the lowest first."""
     return min(max(1 - uncertainty / math.log(n_classes), 0.0), 1.0)
 
 
 def labelling_configuration(
     classes: Sequence[str], shown: str = SHOWN, *, multi: bool = False
 ) -> str:
-    """Label Studio's configuration: an image or a text, and a choice of one class or more."""
+    """The labelling configuration: an image or a text, and a choice of one or several classes."""
     several = "multiple" if multi else "single"
     choices = "".join(f"    <Choice value={quoteattr(name)}/>\n" for name in classes)
     return (

@@ -1,4 +1,4 @@
-"""What is written: the labels that people gave, and what the model predicts."""
+"""The data that exports write: labels that people gave, and predictions of the model."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of images or texts.
+    """Labels, predictions and notes of images or texts.
 
     Attributes:
-        folder: where the images are; of texts, the folder or the table.
+        folder: the folder of the images; for texts, the folder or the table.
         classes: names of the classes.
-        given: by people, a row for each image: ``path`` (in the folder), ``label``, ``person``,
-            ``at``, ``round``, ``reason``, ``audit``, ``flagged``, ``note``.
-        predicted: by the model, for other images: ``path``, ``predicted``, ``confidence``,
+        given: labels by people, a row for each image: ``path`` (in the folder), ``label``,
+            ``person``, ``at``, ``round``, ``reason``, ``audit``, ``flagged``, ``note``.
+        predicted: predictions for other images: ``path``, ``predicted``, ``confidence``,
             ``uncertainty``, ``log_density``, and a probability for each class.
-        multi: whether an image can have several classes. Then ``label`` and ``predicted`` name all
-            of them, see `names`, and ``given`` has a column ``y(CLASS)`` for each: 1, 0, or empty
-            where the answer does not say.
-        keys: the columns that replace ``path`` in both: of texts, ``text`` and before
-            it ``row`` (from 1, in a table) or ``path``.
-        notes: a row for each image and person who flagged it or noted something: ``path``,
-            ``label`` (what all agree on), ``flagged``, ``note``, ``person``, ``at``.
+        multi: whether an image can have several classes. Then ``label`` and ``predicted`` contain
+            all of them, see `names`, and ``given`` has a column ``y(CLASS)`` for each: 1, 0, or
+            empty if the answer does not say.
+        keys: the columns that identify a row in both: ``path``; for texts, ``row`` (from 1, in a
+            table) or ``path``, and ``text``.
+        notes: a row for each image and person who flagged it or wrote a note: ``path``, ``label``
+            (which all agree on), ``flagged``, ``note``, ``person``, ``at``.
     """
 
     folder: Path
@@ -43,10 +43,10 @@ class Labels:
     multi: bool = False
 
     def names(self, label: str) -> list[str]:
-        """The classes that a label or prediction names: one, or all of several."""
+        """The classes in a label or prediction: one, or all of several."""
         return list(split(label)) if self.multi else [label]
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file, whole or not at all."""
+    """Write a JSON file, atomically."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

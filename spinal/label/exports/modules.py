@@ -25,8 +25,8 @@ class FeatureClassifier(Generic[E]):
     """An encoder, and the classifier of its features.
 
     Args:
-        encoder: what computes the features.
-        module: what takes them further.
+        encoder: computes the features.
+        module: classifies the features.
     """
 
     def __init__(self, encoder: E, module: Module) -> None:
@@ -56,13 +56,13 @@ def dense_module(
     Args:
         network: one dense layer.
         posterior: fitted with it.
-        classes: their names.
-        encoder: what computes the features.
-        described: the encoder, in words.
+        classes: names of the classes.
+        encoder: computes the features.
+        described: a description of the encoder.
 
     Raises:
-        ExportError: if the network has other layers, the encoder gives another number of features,
-            or the module would not say the same.
+        ExportError: if the network has other layers, the encoder has another number of features, or
+            the module's predictions differ from the model's.
     """
     last = network.last_layer()
     if not last.is_only:
@@ -88,8 +88,8 @@ def multi_module(
     """The module of a model of independent classes; see `dense_module`.
 
     Raises:
-        ExportError: if the encoder gives another number of features, or the module would not say
-            the same.
+        ExportError: if the encoder has another number of features, or the module's predictions
+            differ from the model's.
     """
     width = len(model.axes)
     if (width, len(model.blends)) != (encoder.width, len(classes)):
@@ -123,7 +123,7 @@ def predict_by_module(
 def predict_by_posterior(
     network: Network, posterior: SPN, points: NDArray
 ) -> tuple[NDArray, NDArray]:
-    """Class probabilities ``[N, C]`` and log-densities ``[N]`` by the posterior itself."""
+    """Class probabilities ``[N, C]`` and log-densities ``[N]`` from the posterior itself."""
     indices, features = np.arange(len(points)), compute_features(network, points)
     view = View(network, as_points(points), indices, features)
     return posterior.predict(view).exp().numpy(), posterior.log_density(view).numpy()

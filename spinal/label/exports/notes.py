@@ -1,4 +1,4 @@
-"""A CSV table of all notes and flags, also of images without a label."""
+"""A CSV table of all notes and flags, including images without a label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spinal.label.exports.labels import Labels
 
 
 def write(labels: Labels, path: Path) -> list[Path]:
-    """A row for each image and person who flagged it or noted something."""
+    """Write a row for each image and person who flagged it or wrote a note."""
     if labels.notes is None or not len(labels.notes):
         raise SpinalError("nothing is flagged or noted yet")
     write_table(labels.notes, path)

@@ -1,4 +1,4 @@
-"""ONNX files of modules, checked by a run of them."""
+"""Export of modules to ONNX files, whose outputs are checked."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from torch import Tensor, nn
 
 from spinal.errors import SpinalError
 
-#: How far probabilities may be from those of the learner, or of another runtime; log-densities in
-#: units of 1 and of their own size.
+#: Maximum difference of probabilities from those of the learner or of another runtime. For
+#: log-densities d, the difference is divided by 1 + abs(d).
 TOLERANCE = 1e-4
 
 
 class ExportError(SpinalError):
-    """A classifier that cannot be put into the wanted form, or would not say the same in it."""
+    """The classifier cannot be exported, or its predictions would differ."""
 
 
 def write_onnx(
     module: nn.Module, sample: Tensor, name: str, path: Path, notes: dict[str, str]
 ) -> None:
-    """Export a module with one input, whose first dimension is free, and compare the outputs."""
+    """Export a module with one input, with any number of rows, and compare the outputs."""
     try:
         import onnx
         import onnxruntime
@@ -35,11 +35,11 @@ def write_onnx(
         raise ExportError(
             f"ONNX needs more packages: pip install 'spinal[onnx]' ({error})"
         ) from error
-    # It says for each operator of torchvision that it cannot be exported without torchvision.
+    # The exporter warns for each operator of torchvision if torchvision is missing.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     module = module.cpu().eval()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about its own future
+        warnings.simplefilter("ignore")  # deprecation warnings from torch itself
         program = torch.onnx.export(
             module, (sample,), dynamo=True, verbose=False, input_names=[name],
             output_names=["probabilities", "log_density"],
@@ -58,7 +58,7 @@ def write_onnx(
 
 
 def check_equal(computed: Sequence[NDArray], expected: Sequence[NDArray], whose: str) -> None:
-    """Refuse probabilities and log-densities that differ from those of ``whose``.
+    """Raise an error if probabilities or log-densities differ from those of ``whose``.
 
     Raises:
         ExportError: with the largest difference.

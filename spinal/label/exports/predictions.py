@@ -1,4 +1,4 @@
-"""What the newest model of a project says about images."""
+"""Predictions of the newest model of a project for images."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What the model says about N images that could be read.
+    """Predictions for N images that could be read.
 
     Attributes:
         paths: the images.
         classes: names of the C classes.
         probabilities: ``[N, C]``.
-        log_density: how usual each image is, ``[N]``.
+        log_density: log-density of each image, ``[N]``; low for unusual images.
         skipped: images that could not be read.
-        multi: whether an image can have several classes: see `spinal.label.learning.sets`.
+        multi: whether an image can have several classes; see `spinal.label.learning.sets`.
     """
 
     paths: list[Path]
@@ -45,7 +45,7 @@ class Predictions:
     multi: bool = False
 
     def table(self, names: Sequence[str]) -> pd.DataFrame:
-        """A row for each image, under the given names: class, confidence, entropy and the rest."""
+        """A table with a row for each image, called by these names; see `Labels.predicted`."""
         p = self.probabilities
         predictions, sure, uncertainty = (
             [self.classes[i] for i in p.argmax(1)],
@@ -68,16 +68,16 @@ class Predictions:
 
 
 def entropy(p: NDArray[np.float32]) -> NDArray[np.float32]:
-    """In nats, ``[N]`` from probabilities ``[N, C]``."""
+    """The entropy in nats, ``[N]``, of probabilities ``[N, C]``."""
     return -(p * np.log(np.maximum(p, 1e-30))).sum(1)
 
 
 def predict(
     project: Project, paths: Sequence[Path], on_progress: Progress | None = None
 ) -> Predictions:
-    """Predict image files, of the project or not.
+    """Predict image files, which need not belong to the project.
 
-    Their features are kept in the project, unless the next fit would make them worthless.
+    Their features are stored in the project, unless the encoder changes with each fit.
     """
     classifier = load_classifier(project)
     with tempfile.TemporaryDirectory() as temporary:
@@ -96,20 +96,20 @@ def predict(
 
 
 def predict_rest(project: Project, on_progress: Progress | None = None) -> pd.DataFrame:
-    """The table of predictions for all images of a project that have no agreed label, by name."""
+    """The table of predictions for all images of a project without an agreed label."""
     paths: dict[Path, str] = {}
     for row in project.store.images():
         if row["label"] is None and row["problem"] is None:
             try:
                 paths[project.path(row["path"])] = row["path"]
-            except DataError:  # gone, or a link that leads out: the next scan will note it
+            except DataError:  # missing, or a link out of the folder: the next scan records it
                 continue
     predictions = predict(project, list(paths), on_progress)
     return predictions.table([paths[path] for path in predictions.paths])
 
 
 def images_in(places: Iterable[Path]) -> list[Path]:
-    """Image files: those that are named, and all in the folders that are."""
+    """The image files among these paths, and all image files in the folders among them."""
     paths: list[Path] = []
     for place in places:
         if place.is_dir():

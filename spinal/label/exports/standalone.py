@@ -7,12 +7,12 @@
     probabilities, log_density = classifier(features)    # float32 [N, D], by classifier.backbone
     names = [classifier.classes[i] for i in probabilities.argmax(1)]
 
-A sum-product network says how probable each class is, and how usual a point is at all. It works on
-the features ``x [N, D]``, or on what a dense layer makes of them. Beside it there may be logistic
-regression, trees, or the network's own softmax: then probabilities are their mixture.
+A sum-product network gives class probabilities, and the density of each point. Its input is the
+features ``x [N, D]``, or the output of a dense layer on them. There may also be logistic
+regression, trees, or the network's own softmax: then probabilities are a mixture of all.
 
-Where a point can have several classes, there is a classifier for each class, and probabilities need
-not sum to 1: the classes of point i are those whose probability is above one half.
+If a point can have several classes, there is a classifier for each class, and probabilities need
+not sum to 1: a point has the classes whose probability is above one half.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FORMAT = "spinal.classifier/2"
 
 
 class Part(nn.Module):
-    """Tensors by name, and what is computed with them.
+    """Tensors by name, and a computation with them.
 
     Attributes:
-        dtype: of all tensors that are no integers.
+        dtype: of all floating-point tensors.
     """
 
     dtype = torch.float32
@@ -65,7 +65,7 @@ class Affine(Part):
         self.is_directed = bool(tensors["directed"])
 
     def affine(self, x: Tensor) -> Tensor:
-        """In float64."""
+        """The result in float64."""
         x = x.double()
         if self.is_directed:
             x = nn.functional.normalize(x, dim=1)
@@ -80,7 +80,7 @@ class Softmax(Affine):
 
     Args:
         tensors: those of `Affine`, for logits, and ``unseen [C]``: the probabilities of classes
-            that had no labels, 0 for the others.
+            without labels, 0 for the others.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class SumProduct(Part):
         x, m = (log_x - m.unsqueeze(-1)).exp(), m.double()
         for i in range(self.layers):
             children = t(f"children.{i}")
-            # One cell more, of value 1, stands for a child that is not there.
+            # An extra cell of value 1 stands for missing children.
             x = torch.cat([x, torch.ones_like(x[:1])])[children].prod(1)
             m = torch.cat([m, torch.zeros_like(m[:1])])[children].sum(1)
             top = x.amax(-1)
@@ -164,9 +164,9 @@ class SumProduct(Part):
         return by_class.log_softmax(1), log_density.to(z.dtype)
 
 
-#: What may stand beside the circuit, in the order of their weights.
+#: The other members of the mixture, in the order of their weights after the circuit's.
 OTHERS: dict[str, type[Part]] = {"logistic": Softmax, "trees": Trees, "network": Softmax}
-#: All that a classifier may consist of.
+#: All possible parts of a classifier.
 PARTS: dict[str, type[Part]] = {
     "dense": Affine, "variables": Affine, "circuit": SumProduct, "mixture": Part, **OTHERS,
 }  # fmt: skip
@@ -177,12 +177,12 @@ class Classifier(nn.Module):
 
     Args:
         tensors: those of its `PARTS`, by names such as ``circuit/log_prior``. ``circuit`` and
-            ``mixture`` are always there. With ``dense``, all others are on ``relu(dense(x))``. With
-            ``variables``, the circuit is on these. ``mixture`` has the ``weights [M]`` of the
+            ``mixture`` are required. With ``dense``, all others take ``relu(dense(x))``. With
+            ``variables``, the circuit takes these. ``mixture`` has the ``weights [M]`` of the
             circuit and then of the `OTHERS`, and the ``ratio [C]`` of class frequencies that
             predictions of the others are multiplied by.
         classes: the names of the C classes.
-        backbone: what has to compute the features: its name, and the size of its images.
+        backbone: the encoder that must compute the features: its name, and the size of its images.
     """
 
     def __init__(
@@ -224,11 +224,11 @@ class Classifier(nn.Module):
 class MultiClassifier(nn.Module):
     """Features ``[N, D]`` to the probability of each class ``[N, C]`` and log-density ``[N]``.
 
-    The density is the geometric mean of those of the classes.
+    The density is the geometric mean over the densities for the classes.
 
     Args:
-        tensors: ``axes [D, R]``, the directions of the features that are used, and, for class i,
-            those of a `Classifier` of the classes absent and present, by names such as
+        tensors: ``axes [D, R]``, the directions of the features that are used, and, for each class
+            i, the tensors of a `Classifier` with classes "absent" and "present", by names such as
             ``i/circuit/log_prior``.
         classes: the names of the C classes.
         backbone: see `Classifier`.
@@ -269,21 +269,21 @@ class MultiClassifier(nn.Module):
 def build(
     tensors: Mapping[str, Tensor], classes: Sequence[str], backbone: Mapping[str, object]
 ) -> Classifier | MultiClassifier:
-    """The classifier that consists of these tensors."""
+    """The classifier with these tensors."""
     kind = MultiClassifier if "axes" in tensors else Classifier
     return kind(tensors, classes, backbone)
 
 
 def _attribute(name: str) -> str:
-    return name.replace(".", "_")  # torch allows no dots
+    return name.replace(".", "_")  # torch does not allow dots
 
 
 def check(path: str | Path, metadata: Mapping[str, str]) -> None:
-    """Compare a file with the checksum in its head, which is that with zeros in its place."""
+    """Check a file against the checksum in its header, computed with zeros in its place."""
     said = metadata.get("sha256", "")
     content = Path(path).read_bytes().replace(said.encode(), b"0" * 64, 1)
     if said and hashlib.sha256(content).hexdigest() != said:
-        raise ValueError(f"{path}: damaged (its checksum is not the one in its head)")
+        raise ValueError(f"{path}: damaged (its checksum is not the one in its header)")
 
 
 def load(path: str | Path) -> Classifier | MultiClassifier:

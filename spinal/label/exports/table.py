@@ -1,4 +1,4 @@
-"""Formats by name. To add one, write a file with a function `write`, and add a line here."""
+"""The export formats. To add one, write a file with a function `write`, and add a line here."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spinal.label.exports.labels import Labels
 
 
 class Format(NamedTuple):
-    """A form to write labels in.
+    """An export format.
 
     Attributes:
-        default: the file or folder to write, unless another is named.
-        write: writes labels to it, whole or not at all, and returns what was written.
-        for_texts: whether it can hold texts.
-        for_sets: whether an image can have several classes in it.
+        default: the default name of the file or folder.
+        write: writes labels to it, atomically, and returns the files written.
+        for_texts: whether it supports texts.
+        for_sets: whether it supports several classes for an image.
     """
 
     default: str

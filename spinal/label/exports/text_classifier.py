@@ -23,7 +23,7 @@ from spinal.label.exports.onnx_file import write_onnx
 from spinal.networks import Network
 from spinal.posteriors import SPN
 
-#: What the encoder consists of, beside `FILE`.
+#: The fitted TF-IDF encoder, in the same folder as `FILE`.
 WORDS = "words.safetensors"
 
 
@@ -55,14 +55,15 @@ class TextClassifier(FeatureClassifier[Encoder]):
     def save(self, folder: Path) -> list[Path]:
         """Write the classifier, the modules that read it, and ONNX.
 
-        With TF-IDF, the words and the module that encodes texts by them are written, too, and ONNX
-        takes counts of these words. Other encoders are only named, and ONNX takes their features.
+        With TF-IDF, the words and the module that encodes texts are written too, and the ONNX model
+        takes counts of these words. Of other encoders only the name is stored, and the ONNX model
+        takes their features.
 
         Returns:
-            What was written.
+            The files that were written.
 
         Raises:
-            ExportError: if the packages for ONNX are missing; the rest is written before.
+            ExportError: if the packages for ONNX are missing; the other files are written.
         """
         folder.mkdir(parents=True, exist_ok=True)
         header = {"classes": list(self.classes), "backbone": self.module.backbone}
@@ -87,7 +88,7 @@ class TextClassifier(FeatureClassifier[Encoder]):
 
         Raises:
             FileFormatError: if it is damaged.
-            SpinalError: if the encoder is not that of the classifier.
+            SpinalError: if the encoder differs from the one used for training.
         """
         header, tensors = read_tensors(path, standalone.FORMAT)
         try:
@@ -109,7 +110,7 @@ class TextClassifier(FeatureClassifier[Encoder]):
         """Write an ONNX file, and check that onnxruntime computes the same with it.
 
         Its input is ``counts``, float32 ``[N, V]``, of the V words of TF-IDF; with other encoders
-        ``features``, float32 ``[N, D]``. The names of the classes are in its metadata.
+        ``features``, float32 ``[N, D]``. Its metadata has the names of the classes.
         """
         notes = {key: str(value) for key, value in self.module.backbone.items()}
         notes["classes"] = "\n".join(self.classes)
@@ -126,7 +127,7 @@ class TextClassifier(FeatureClassifier[Encoder]):
 
 
 class _FromCounts(nn.Module):
-    """Counts of words ``[N, V]`` to what the classifier says; see `words.Words`."""
+    """From counts of words ``[N, V]`` to the output of the classifier; see `words.Words`."""
 
     idf: Tensor
     components: Tensor

@@ -1,4 +1,4 @@
-"""What the newest model of a project says about texts."""
+"""Predictions of the newest model of a project for texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spinal.label.learning.features import TextCache
 from spinal.label.store.project import Project
 from spinal.label.store.texts import Texts
 
-#: Texts that are encoded at once.
+#: Number of texts that are encoded at once.
 _CHUNK = 1000
 
 
@@ -45,12 +45,12 @@ def texts_in(places: Iterable[Path], column: str) -> pd.DataFrame:
 def predict_texts(
     project: Project, texts: pd.DataFrame, on_progress: Progress | None = None
 ) -> pd.DataFrame:
-    """The table of predictions for texts, of the project or not.
+    """The table of predictions for texts, which need not belong to the project.
 
     Args:
-        project: whose model predicts.
+        project: the project.
         texts: see `texts_in`.
-        on_progress: called with the number of texts that were predicted, and of all.
+        on_progress: called with the number of texts that were predicted, and that of all.
     """
     classifier = load_text_classifier(project)
     parts = []
@@ -68,7 +68,7 @@ def predict_texts(
 
 
 def predict_other_texts(project: Project, on_progress: Progress | None = None) -> pd.DataFrame:
-    """The table of predictions for all texts of a project that have no agreed label, by name."""
+    """The table of predictions for all texts of a project without an agreed label."""
     assert project.texts is not None
     classifier = load_text_classifier(project)
     names = [
@@ -86,7 +86,7 @@ def predict_other_texts(project: Project, on_progress: Progress | None = None) -
 
 
 def with_texts(labels: Labels, texts: Texts) -> Labels:
-    """Labels with a row for each place of a text (``row`` or ``path``), and the text itself."""
+    """Labels with a row for each occurrence of a text (``row`` or ``path``), and the text."""
     keys = (texts.place_name, "text")
     predicted = None
     if labels.predicted is not None:
@@ -102,7 +102,7 @@ def _spread(table: pd.DataFrame, texts: Texts, keys: Sequence[str]) -> pd.DataFr
         name = record.pop("path")
         rows += [
             {keys[0]: place, keys[1]: texts.text(name), **record}
-            for place in texts.places(name)  # none, if the text is no longer there
+            for place in texts.places(name)  # empty if the text is no longer there
         ]
     columns = [*keys, *table.columns.drop("path")]
     result = pd.DataFrame(rows, columns=columns).astype(

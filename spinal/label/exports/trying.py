@@ -1,9 +1,9 @@
 """The process that tries the model of a project on single images or texts.
 
 ``python -m spinal.label.exports.trying HOME`` reads requests from standard input, one after the
-other: a line of JSON and the content of a file. It replies with a line of JSON and the result, JSON
-as well: ``classes``, ``probs`` and ``log_density``. Images are decoded in a process of their own,
-with limits of memory and time.
+other: a line of JSON and the content of a file. It replies with a line of JSON and the result, also
+JSON: ``classes``, ``probs`` and ``log_density``. Images are decoded in another process, with limits
+on memory and time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Predicted = tuple[tuple[str, ...], NDArray[np.float32], NDArray[np.float32]]
 
 
 class Trial:
-    """The newest model of a project; loaded again when there is a newer one.
+    """The newest model of a project, which is loaded again when there is a newer one.
 
     Args:
         project: the project.
@@ -38,7 +38,7 @@ class Trial:
         self._loaded: tuple[int, Callable[[bytes], Predicted]] | None = None
 
     def __call__(self, content: bytes) -> dict[str, Any]:
-        """What the model says about the content of a file.
+        """The prediction for the content of a file.
 
         Raises:
             SpinalError: if there is no model yet, or the content cannot be used.
@@ -80,7 +80,7 @@ class Trial:
 
 def main(home: str) -> None:
     """Reply to requests until standard input ends."""
-    torch.set_num_threads(1)  # the process is of its own
+    torch.set_num_threads(1)  # affects only this process
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     trial = Trial(open_project(home))
     while line := requests.readline():

@@ -89,7 +89,7 @@ def test_a_folder_for_each_class(tmp_path: Path, labelled) -> None:
     names = [path.name for path in found.points.paths]
     assert [found.classes[i] for i in found.labels] == [labels[name] for name in names]
     assert len(names) == 18
-    with pytest.raises(SpinalError, match="is there already"):
+    with pytest.raises(SpinalError, match="already exists"):
         export(project, "imagefolder", out)
     assert not out.with_name("by-class.part").exists()
 
