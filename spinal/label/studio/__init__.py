@@ -1,1 +1,1 @@
-"""Label Studio instead of the page: reads its annotations, and chooses its next tasks."""
+"""Label Studio instead of the page: read its annotations, and choose its next tasks."""

@@ -15,11 +15,11 @@ from spinal.data.images import MAX_BYTES
 from spinal.errors import DataError, SpinalError
 
 _PAGE = 1000
-_TIMEOUT = 120.0  # seconds; it is slow with many tasks
+_TIMEOUT = 120.0  # seconds; Label Studio is slow with many tasks
 
 
 class StudioError(SpinalError):
-    """Label Studio cannot be reached, refuses, or has no project of the kind that is needed."""
+    """Label Studio cannot be reached, refuses a request, or has no suitable project."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class StudioProject:
     Attributes:
         number: its id.
         classes: names of the choices.
-        control: name of the choices in the labelling configuration.
-        shown: name of the image that the choices are about, in the same configuration.
-        column: the key of a task's data that holds the address of the image.
+        control: name of the ``<Choices>`` in the labelling configuration.
+        shown: name of the ``<Image>`` that they are about.
+        column: the key in a task's data with the address of the image.
         sampling: how it chooses the next task.
-        version: of the model whose predictions it uses.
+        version: the version of the model whose predictions it uses.
     """
 
     number: int
@@ -46,27 +46,27 @@ class StudioProject:
 
 
 class StudioAPI:
-    """A Label Studio, and a token for it.
+    """A connection to Label Studio.
 
     Args:
-        url: where it is, such as ``http://localhost:8080``.
+        url: its address, such as ``http://localhost:8080``.
         token: a personal access token, or a legacy token; both are on the page "Account".
     """
 
     def __init__(self, url: str, token: str) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise StudioError(f"{url!r} is not the address of a Label Studio: give http://...")
+            raise StudioError(f"{url!r} is not an address of Label Studio: give http://...")
         self.url, self._token = url.rstrip("/"), token.strip()
-        # A personal access token is a JSON web token, with two dots; it buys short-lived ones.
+        # A personal access token is a JSON web token, with two dots, which gives short-lived ones.
         self._renewable = self._token.count(".") == 2
         self._header = "" if self._renewable else f"Token {self._token}"
 
     def project(self, number: int) -> StudioProject:
-        """Look at a project.
+        """Read the description of a project.
 
         Raises:
-            StudioError: if it has not exactly one choice of classes for an image.
+            StudioError: if it does not have exactly one choice of classes for an image.
         """
         described = self.call("GET", f"/api/projects/{number}/")
         controls = [
@@ -84,7 +84,7 @@ class StudioAPI:
         return StudioProject(number, classes, name, shown, column, described["sampling"], version)
 
     def counts(self, number: int) -> tuple[int, int]:
-        """How many tasks and annotations a project has; quick."""
+        """The numbers of tasks and annotations of a project; fast."""
         fields = ("task_number", "total_annotations_number")
         counts = self.call("GET", f"/api/projects/{number}/?include=id,{','.join(fields)}")
         return counts[fields[0]] or 0, counts[fields[1]] or 0
@@ -100,7 +100,7 @@ class StudioAPI:
         return dict(sorted(tasks.items()))
 
     def annotations(self, number: int, control: str) -> dict[int, set[str]]:
-        """The choices that people made, by task; an empty set if all of them skipped it."""
+        """The choices that people made, by task; an empty set if everybody skipped it."""
         tasks = self.call("GET", f"/api/projects/{number}/export?exportType=JSON")
         chosen: dict[int, set[str]] = {}
         for task in tasks:
@@ -118,7 +118,7 @@ class StudioAPI:
             self.call("POST", f"/api/projects/{number}/import/predictions", part)
 
     def versions(self, number: int) -> Iterable[str]:
-        """The versions of models that a project has predictions by."""
+        """The model versions that a project has predictions of."""
         return self.call("GET", f"/api/projects/{number}/model-versions/")
 
     def delete_version(self, number: int, version: str) -> None:
@@ -135,10 +135,10 @@ class StudioAPI:
         self.call("PATCH", f"/api/tasks/{task}/", {"data": data})
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One request to the API, and its answer.
+        """Send a request to the API, and return the response.
 
         Raises:
-            StudioError: with the reason, in the words of Label Studio if it gives one.
+            StudioError: with the reason that Label Studio gives, if any.
         """
         if not self._header:
             self._renew()
@@ -164,7 +164,7 @@ class StudioAPI:
         if scheme not in ("http", "https"):
             raise DataError(f"{scheme}: addresses are not supported, only http and https")
         request = urllib.request.Request(full)
-        if _origin(full) == _origin(self.url):  # nobody else gets to see the token
+        if _origin(full) == _origin(self.url):  # do not send the token to others
             if not self._header:
                 self._renew()
             request.add_unredirected_header("Authorization", self._header)
@@ -195,7 +195,7 @@ class StudioAPI:
         try:
             return json.loads(content) if content else None
         except ValueError as error:
-            raise StudioError(f"{self.url}: is no Label Studio, by its answer") from error
+            raise StudioError(f"{self.url}: does not respond like Label Studio") from error
 
     def _renew(self) -> None:
         try:

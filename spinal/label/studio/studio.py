@@ -1,8 +1,9 @@
 """Active learning in Label Studio: reads tasks and annotations, writes predictions with scores.
 
 Label Studio's "uncertainty sampling" asks for the task whose prediction has the lowest score, among
-those of the project's model version. So each round writes predictions under a new version for the
-tasks that spinal would ask next, with scores in that order, and then makes it the project's.
+predictions of the project's model version. So each round writes predictions for the tasks that
+spinal would ask next, under a new version, with scores in that order. Then it sets this version as
+the project's.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from spinal.label.store.settings import ProjectSettings
 from spinal.label.studio.api import StudioAPI, StudioError
 
 SAMPLING = "Uncertainty sampling"
-#: Model versions of ours are called so, and the number of the round.
+#: Prefix of the model versions that spinal writes; the number of the round follows.
 VERSION = "spinal-"
 _CHUNK = 64
-#: Every so many times it looks beyond counts: an annotation that was changed is counted as before.
+#: Every 60th time, all annotations are read: a changed annotation does not change the counts.
 _THOROUGH = 60
 _THREADS = 8
 
@@ -39,23 +40,23 @@ Say = Callable[[str], None]
 
 
 class Studio:
-    """Keeps a project of Label Studio supplied with questions.
+    """Supplies a Label Studio project with questions.
 
     Args:
         api: the connection to Label Studio.
         number: id of the project.
         encoder: computes the features of the images.
         folder: where features are stored.
-        ahead: number of next tasks to write predictions for; None for all. Label Studio needs a
-            second for a few tens of them.
-        batch: fit again after so many new annotations.
+        ahead: number of next tasks to write predictions for; None for all. Label Studio takes about
+            a second for a few dozen.
+        batch: number of new annotations after which the model is fitted again.
         method: see `spinal.learner.ActiveLearner`.
         acquisition: see `spinal.learner.ActiveLearner`.
         seed: of all randomness.
         say: called with messages for the user.
 
     Attributes:
-        history: the tasks of each round of this object, in the order of asking.
+        history: the tasks of each round of this object, in the order in which they are asked.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class Studio:
         self._options: dict[str, Any] = {
             "method": method, "acquisition": acquisition, "seed": seed,
         }  # fmt: skip
-        self._fitted: dict[int, int] | None = None  # the labels that the last round was told
-        self._tasks = 0  # and how many tasks there were
+        self._fitted: dict[int, int] | None = None  # the labels of the last round
+        self._tasks = 0  # the number of tasks then
         self._seen: tuple[int, int] | None = None
         self.history: list[list[int]] = []
         self.project = api.project(number)
@@ -88,7 +89,7 @@ class Studio:
         self._round = max(rounds_so_far, default=0)
 
     def run(self, every: float = 5.0) -> None:
-        """Look for annotations every few seconds, until it is interrupted."""
+        """Look for annotations every few seconds, until interrupted."""
         self.say(f"watching project {self.number} of {self.api.url}; stop with Ctrl-C")
         for look in itertools.count(1):
             try:
@@ -100,7 +101,7 @@ class Studio:
                 self._seen = None
 
     def step(self, *, force: bool = False) -> bool:
-        """Do a round if there are enough new annotations, or if ``force``; whether it did."""
+        """Do a round if there are enough new annotations or ``force`` is set; whether it did."""
         seen = self.api.counts(self.number)
         if seen == self._seen and not force:
             return False
@@ -117,7 +118,7 @@ class Studio:
         return True
 
     def _labels(self, chosen: dict[int, set[str]]) -> dict[int, int]:
-        """The class of each task on which all agree."""
+        """The class of each task, if all annotations agree on it."""
         number = {name: i for i, name in enumerate(self.project.classes)}
         return {
             task: number[label]
@@ -166,7 +167,7 @@ class Studio:
         )
 
     def _places(self, addresses: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of the features of images; new images are fetched, but not stored."""
+        """Rows of the features of images; new images are downloaded, but only features stored."""
         keys = [content_hash(f"{self.api.url} {address}".encode()) for address in addresses]
         new = [i for i, key in enumerate(keys) if self._vectors.find(key) is None]
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -202,7 +203,7 @@ class Studio:
         scores = [i / len(queue) for i in range(len(queue))]
         if probs is not None:
             entropy = -(probs * np.log(np.maximum(probs, 1e-30))).sum(1)
-            # What is asked first gets the lowest score, by whatever the order was chosen.
+            # Scores follow the order of the queue, which need not be that of the entropy.
             scores = sorted(certainty(float(h), len(project.classes)) for h in entropy)
             for i, p in enumerate(probs):
                 results[i] = choice(project.classes[p.argmax()], project.control, project.shown)
@@ -218,7 +219,7 @@ class Studio:
         self.api.change_project(self.number, model_version=version)
         if project.sampling != SAMPLING:
             self.api.change_project(self.number, sampling=SAMPLING)
-            self.say(f"project {self.number} now asks by {SAMPLING!r}, not {project.sampling!r}")
+            self.say(f"project {self.number} now uses {SAMPLING!r}, not {project.sampling!r}")
         self._round = number
         self.history.append(list(queue))
         for task, column in zip(queue, columns, strict=True):
@@ -230,6 +231,6 @@ class Studio:
 
 
 def _round(version: str) -> int:
-    """The number of the round in one of our version names; 0 for other names."""
+    """The number of the round in a version that spinal wrote; 0 for other versions."""
     number = version.removeprefix(VERSION)
     return int(number) if number != version and number.isdecimal() else 0

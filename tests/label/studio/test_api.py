@@ -61,7 +61,7 @@ def test_only_label_studio_sees_the_token(servers: tuple[Server, Server]) -> Non
     studio.answers["/data/moved.png"] = (302, {"Location": f"{other.url}/b.png"}, b"")
     assert api.image("/data/moved.png") == b"B"
     studio.answers["/api/projects/1/"] = (302, {"Location": f"{other.url}/b.png"}, b"")
-    with pytest.raises(StudioError, match="is no Label Studio"):
+    with pytest.raises(StudioError, match="does not respond like Label Studio"):
         api.project(1)
     assert {token for _, token in studio.seen} == {"Token secret"}
     assert {token for _, token in other.seen} == {None}
@@ -92,7 +92,7 @@ def test_what_is_said_when_it_fails(servers: tuple[Server, Server]) -> None:
     with pytest.raises(StudioError, match=r"403, Not yours\..*LABEL_STUDIO_TOKEN"):
         api.project(1)
     studio.answers["/api/projects/1/"] = (200, {}, b"<html>")
-    with pytest.raises(StudioError, match="is no Label Studio"):
+    with pytest.raises(StudioError, match="does not respond like Label Studio"):
         api.project(1)
     with pytest.raises(StudioError, match="cannot be reached"):
         StudioAPI("http://127.0.0.1:1", "secret").project(1)
