@@ -1,1 +1,1 @@
-"""The page: its files, the HTTP interface behind it, who may use it, and a simulated user."""
+"""The page: its files, the HTTP interface behind it, access control, and a simulated user."""

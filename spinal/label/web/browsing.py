@@ -1,4 +1,4 @@
-"""The view of all images: search, likeness to an image, and what is known of one."""
+"""The view of all images: search, similar images, and details of an image."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from spinal.label.web.requests import read_range
 from spinal.label.web.security import RefusedError
 from spinal.label.web.views import Views
 
-#: Of answers that are given in this view.
+#: The reason of answers that are given in this view.
 REASON = "browse"
-#: Labelled images that are shown beside one.
+#: Number of similar labelled images that are shown with an image.
 NEIGHBOURS = 6
-#: What is true or false of an image.
+#: Boolean properties of an image.
 _FACTS = ("reserved", "skipped", "disputed", "flagged", "noted")
 _LONGEST = 200  # characters of a text to search for
-#: Orders that need the model: by its confidence.
+#: Orders that need the model: by its confidence, ascending or descending.
 _BY_CONFIDENCE = {"unsure": 1, "sure": -1}
 
 
 class Guesses(NamedTuple):
-    """What the model predicts for N images, by numbers of images, ascending.
+    """The model's predictions for N images.
 
-    Of a labelled image, it is what a model that was not told the label predicts; where there is no
-    such model, the image is left out. So are images that are reserved for the audit; see `Views`.
+    A labelled image is predicted by a model trained without its label, or left out if there is no
+    such model. Images that are reserved for the audit are left out too; see `Views`.
 
     Attributes:
-        images: their numbers, ``[N]``.
-        sets: whether each class is predicted, ``[N, C]``: the most probable one, or, where an image
-            can have several, all that are more probable than not.
-        confidence: the probability of that, ``[N]``.
+        images: numbers of the images, ascending, ``[N]``.
+        sets: whether each class is predicted, ``[N, C]``: the most probable one; where an image can
+            have several, all that are more probable than not.
+        confidence: the probability of the prediction, ``[N]``.
     """
 
     images: NDArray[np.int64]
@@ -52,7 +52,7 @@ class Guesses(NamedTuple):
     confidence: NDArray[np.float32]
 
     def rows(self, images: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows ``[M]`` of some images; -1 where nothing is predicted."""
+        """The rows ``[M]`` of some images; -1 if there is no prediction."""
         if not len(self.images):
             return np.full(len(images), -1)
         rows = np.minimum(np.searchsorted(self.images, images), len(self.images) - 1)
@@ -64,7 +64,7 @@ class Browser:
 
     Args:
         views: predictions of the newest model.
-        notes: what is noted on images.
+        notes: notes on images.
     """
 
     def __init__(self, views: Views, notes: NoteTaker) -> None:
@@ -83,11 +83,11 @@ class Browser:
 
     @property
     def likeness(self) -> Likeness | None:
-        """Where the features of the images are; None before they are computed."""
+        """Where the features of the images are stored; None before they are computed."""
         return self._likeness.get()
 
     def guesses(self) -> Guesses:
-        """What the newest model predicts."""
+        """The predictions of the newest model."""
         beliefs = self.views.beliefs
         if self._guesses is None or self._guesses[0] is not beliefs:
             self._guesses = beliefs, self._guess(beliefs)
@@ -118,7 +118,7 @@ class Browser:
         order = _text(request, "order") or "name"
         sql_order = "name" if order in _BY_CONFIDENCE else order
         words = ""
-        if self.project.texts is not None:  # their names mean nothing to a person
+        if self.project.texts is not None:  # names of texts are hashes: search their content
             words, asked["name"] = asked["name"], ""
         numbers = self.store.catalogue.find(Search(**asked, order=sql_order))
         numbers = self._filter(request, self._with_words(words, numbers))
@@ -136,7 +136,7 @@ class Browser:
         return JSONResponse({"images": shown, "total": len(numbers)})
 
     def _with_words(self, words: str, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the texts that contain some words; all, if there are none."""
+        """The texts among these that contain some words; all if ``words`` is empty."""
         if not words or self.project.texts is None:
             return numbers
         names = self.project.texts.containing(words)
@@ -144,7 +144,7 @@ class Browser:
         return numbers[[rows[number]["path"] in names for number in numbers.tolist()]]
 
     def _filter(self, request: Request, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the images that the model predicts as asked for."""
+        """The images among these with the requested predictions."""
         name = _text(request, "predicted")
         low, high = _share(request, "low", 0.0), _share(request, "high", 1.0)
         if not name and (low, high) == (0, 1):
@@ -158,15 +158,15 @@ class Browser:
         return numbers[wanted]
 
     def _predicted(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Those of the images that the model predicts, and their rows in `guesses`."""
+        """The images among these that have a prediction, and their rows in `guesses`."""
         rows = self.guesses().rows(numbers)
         return numbers[rows >= 0], rows[rows >= 0]
 
     def _by_likeness(
         self, image: int, numbers: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Images by their likeness to one, which is left out, and the cosine of each."""
-        self.store.image(image)  # an error if there is none
+        """The other images, most similar to this one first, and the cosine of each."""
+        self.store.image(image)  # an error if it does not exist
         if self.likeness is None:
             return numbers[:0], np.empty(0, np.float32)
         others, cosines = self.likeness.compare(image)
@@ -194,9 +194,9 @@ class Browser:
         return described
 
     def check(self, answers: Iterable[Answer]) -> None:
-        """Refuse labels from this view for images whose turn in the audit has not come.
+        """Refuse labels from this view for images of the audit that were not asked yet.
 
-        Which images the audit consists of has to be left to chance.
+        The images of the audit must be a random sample.
 
         Raises:
             LabelError: if there is such an answer.
@@ -209,9 +209,9 @@ class Browser:
                 )
 
     def about(self, request: Request) -> Response:
-        """What is known of one image: as in `browse`, and what each person said and noted."""
+        """Details of one image: as in `browse`, with the answers and notes of each person."""
         number = request.path_params["number"]
-        self.store.image(number)  # an error if there is none
+        self.store.image(number)  # an error if it does not exist
         answers = [
             {
                 **{name: answer[name] for name in ("person", "at", "reason")},
@@ -223,9 +223,9 @@ class Browser:
         return JSONResponse({**described, "answers": answers, **self.notes.describe(number)})
 
     def neighbours(self, request: Request) -> Response:
-        """The labelled images that are most like one; none for an image of the audit.
+        """The labelled images that are most similar to an image; empty for one of the audit.
 
-        What is like it would lead the person who is asked.
+        There, similar images would bias the answer.
         """
         number = request.path_params["number"]
         image = self.store.image(number)

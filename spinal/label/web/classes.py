@@ -1,4 +1,4 @@
-"""The classes on the page: a list of them, changes, and undo."""
+"""HTTP interface to the classes: list, change, undo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClassEditor:
 
     @property
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes that it handles."""
         return [
             Route("/api/classes", self.list),
             Route("/api/classes", posted(self.change), methods=["POST"]),
@@ -37,11 +37,11 @@ class ClassEditor:
         ]
 
     def describe(self) -> list[dict[str, Any]]:
-        """The classes in their order.
+        """The classes in order.
 
         Returns:
-            ``name``, ``keys``, ``own`` (the key if chosen), ``colour``, and ``own_colour`` (whether
-            that was chosen).
+            ``name``, ``keys``, ``own`` (the key, if a user chose it), ``colour``, and
+            ``own_colour`` (whether a user chose the colour).
         """
         names, own, colours = self.classes.names(), self.classes.keys(), self.classes.colours()
         keys = class_keys(names, own)
@@ -54,7 +54,7 @@ class ClassEditor:
         ]  # fmt: skip
 
     def list(self, _: Request) -> Response:
-        """The classes, and the change that `undo` would take back."""
+        """The classes, and the change that `undo` would revert."""
         return JSONResponse(self._reply())
 
     def change(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class ClassEditor:
         return self._reply()
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Take the last change back."""
+        """Undo the last change."""
         read_text(body, "person")
         self.classes.undo()
         self._on_change()

@@ -1,4 +1,4 @@
-"""Connections that send no whole request are closed after a few seconds."""
+"""Limits on connections: their number, and the time for the header of a request."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Within which the head of a request has to arrive.
+#: Seconds within which the header of a request has to arrive.
 HEAD_SECONDS = 10.0
-#: Connections at a time; further ones are told to come later. Fewer, where a process may not open
-#: as many files.
+#: Maximum number of connections at a time; others are told to try later. It is lower if the process
+#: may not open that many files.
 MOST_CONNECTIONS = 2000
-#: Files that the server has open beside its connections.
+#: Number of files that the server has open besides its connections.
 _OTHER_FILES = 200
 
 
 def most_connections() -> int:
-    """How many connections this process can have, after raising its limit of open files."""
+    """The number of connections that this process can have; raises its limit of open files."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -33,22 +33,22 @@ def most_connections() -> int:
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 with a time limit for the head of each request; uvicorn itself has none."""
+    """HTTP/1.1 with a time limit for the header of each request; uvicorn itself has none."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._set_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Stop the clock when the head is complete; start it when a further one has begun."""
+        """Stop the timer when the header is complete; start it when the next one starts."""
         super().data_received(data)
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the timer."""
         super().connection_lost(exc)
         self._stop()
 
@@ -69,5 +69,5 @@ class LimitedProtocol(H11Protocol):
             self._deadline = None
 
     def _is_served(self) -> bool:
-        """Whether the head of a request is here, and its reply is not complete."""
+        """Whether the header of a request has arrived, and its reply is not complete."""
         return self.cycle is not None and not self.cycle.response_complete

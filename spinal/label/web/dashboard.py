@@ -1,4 +1,4 @@
-"""How good the model is, class by class, and who did what: the numbers of the dashboard."""
+"""The numbers of the dashboard: quality of the model for each class, and activity of people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.routing import Route
 from spinal.label.store.catalogue import Search
 from spinal.label.web.browsing import Browser
 
-#: Groups of equally many images in the diagram of the calibration, and the least in a group.
+#: Number of groups of equal size in the calibration diagram, and minimum images in a group.
 GROUPS, LEAST = 5, 5
 _Z = 1.959964  # quantile of the normal distribution, for an interval of 95 %
 
@@ -22,9 +22,9 @@ _Z = 1.959964  # quantile of the normal distribution, for an interval of 95 %
 class Dashboard:
     """Answers requests for the numbers of the dashboard.
 
-    The table of classes and the confusion matrix are of labelled images, each predicted by a model
-    that was fitted without it, and without the images of the audit; see `Browser.guesses`. The
-    audit has a column of its own, and the calibration is that of the audit.
+    The table of classes and the confusion matrix are for labelled images outside the audit, each
+    predicted by a model that was fitted without it; see `Browser.guesses`. The audit has a separate
+    column, and the calibration is that of the audit.
 
     Args:
         browser: finds the images.
@@ -49,7 +49,7 @@ class Dashboard:
         )
 
     def quality(self) -> dict[str, Any]:
-        """How good the model is: ``classes``, ``matrix`` and ``calibration``."""
+        """Quality of the model: ``classes``, ``matrix`` and ``calibration``."""
         matrix = self.confusion()
         labels, probs = self._audited()
         best = probs.argmax(1) if len(labels) else labels
@@ -90,9 +90,9 @@ class Dashboard:
 
 
 def share(part: int, whole: int) -> dict[str, float] | None:
-    r"""A share with Wilson's interval of 95 %; None without any.
+    r"""A share with its 95 % Wilson interval; None if ``whole`` is 0.
 
-    For :math:`k` of :math:`n`, with :math:`p = k / n` and the quantile :math:`z` it is
+    For :math:`k` of :math:`n`, with :math:`p = k / n` and the quantile :math:`z`, it is
 
     .. math::
         \frac{p + z^2 / 2n \pm z \sqrt{p (1 - p) / n + z^2 / 4 n^2}}{1 + z^2 / n} .
@@ -108,15 +108,15 @@ def share(part: int, whole: int) -> dict[str, float] | None:
 
 
 def calibration(sure: NDArray[np.float32], is_right: NDArray[np.bool_]) -> list[dict[str, Any]]:
-    """How often predictions are right, by how sure they are.
+    """How often predictions are right, depending on their confidence.
 
     Args:
-        sure: the probability of each prediction, ``[A]``.
+        sure: the confidence of each prediction, ``[A]``.
         is_right: whether it is right, ``[A]``.
 
     Returns:
-        For groups of equally many images, least sure first: their mean ``confidence``, and the
-        `share` of right predictions.
+        For groups of equal size, least confident first: their mean ``confidence``, and the `share`
+        of right predictions.
     """
     if len(sure) < LEAST:
         return []

@@ -1,4 +1,4 @@
-"""Downloads: labels in some format, or the model, as one file each."""
+"""Downloads of the labels in some format, or of the model, as one file each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spinal.label.store.project import Project
 from spinal.label.web.requests import posted
 from spinal.label.web.security import RefusedError
 
-#: What `spinal export` writes, and the name of the file that is downloaded.
+#: Formats of `spinal export`, and the name of the downloaded file.
 DOWNLOADS = {
     "csv": "labels.csv",
     "jsonl": "labels.jsonl",
@@ -32,7 +32,7 @@ DOWNLOADS = {
     "imagefolder": "labelled.zip",
     "model": "classifier.zip",
 }
-#: Files that are kept for download at a time.
+#: Number of files that are kept for download.
 MOST = 4
 
 
@@ -44,9 +44,9 @@ class Ready(NamedTuple):
 
 
 class Exporter:
-    """Makes files, one at a time, and serves each under a name that cannot be guessed.
+    """Makes files, one at a time, and serves each under an unguessable address.
 
-    The work is done by ``spinal export`` in a process of its own.
+    ``spinal export`` does the work in a separate process.
 
     Args:
         project: the project.
@@ -102,11 +102,11 @@ class Exporter:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "1000"},
-            start_new_session=True,  # Ctrl-C is for the server
+            start_new_session=True,  # Ctrl-C should only reach the server
         )  # fmt: skip
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         if done.returncode and not target.exists():
-            raise LabelError(lines[-1].removeprefix("error: ") if lines else "it could not be made")
+            raise LabelError(lines[-1].removeprefix("error: ") if lines else "the export failed")
         return " ".join(line.removeprefix("warning: ") for line in lines)
 
     def download(self, request: Request) -> Response:
@@ -123,10 +123,10 @@ class Exporter:
 
 
 def _pack(target: Path, file: Path) -> Path:
-    """One file: what was written, or a ZIP file of the folder or files, which are deleted."""
+    """The file itself, or a ZIP file of the folder, which is then deleted."""
     if target.is_file():
         return target
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:  # images are packed already
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:  # images are compressed already
         for path in sorted(target.rglob("*")):
             archive.write(path, path.relative_to(target.parent))
     shutil.rmtree(target)

@@ -1,4 +1,4 @@
-"""Which key stands for which class."""
+"""The keys of the classes on the page."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from spinal.label.store.classes import RESERVED_KEYS
 
 
 def class_keys(classes: Sequence[str], own: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Keys of each class: a digit for the first nine, and a letter, from its name if one is free.
+    """Keys of each class: a digit for the first nine, and a letter, from its name if possible.
 
     First letters have priority: "cat" gets C even if it comes after "arctic fox".
 
     Args:
         classes: names of the classes.
-        own: keys that users chose, by class: instead of the letter, and for no other class.
+        own: keys that users chose, by class; they replace the letter, and no other class gets them.
 
     Examples:
         >>> class_keys(["cat", "dog", "crow"])

@@ -26,7 +26,7 @@ class MultiViews(Views):
         }
 
     def mistakes(self) -> list[dict[str, Any]]:
-        """Labelled images with a class that is probably missing, or too much.
+        """Labelled images that probably lack a class, or have one too many.
 
         ``instead`` lists these classes, each with its probability.
         """
@@ -51,7 +51,7 @@ class MultiViews(Views):
     def checked(
         self,
     ) -> tuple[Beliefs | None, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Labelled images that models without their labels judged.
+        """Labelled images with predictions by models trained without their labels.
 
         Returns:
             The beliefs, numbers of the M images, their rows in ``checked``, and current labels
@@ -65,7 +65,7 @@ class MultiViews(Views):
         return beliefs, beliefs.checked[known], np.flatnonzero(known), labels[known]
 
     def audited(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Predictions ``[A, C]`` of the audit, and current labels ``[A, C]``, all of them known."""
+        """Predictions and current labels of the audit, both ``[A, C]``, without unknown values."""
         beliefs, classes = self.beliefs, self.store.classes.names()
         if beliefs is None or beliefs.audited_probs.shape[1] != len(classes):
             return np.empty((0, len(classes)), np.float32), np.empty((0, len(classes)), np.int64)
@@ -74,7 +74,7 @@ class MultiViews(Views):
         return beliefs.audited_probs[whole], labels[whole]
 
     def _labels_of(self, images: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Labels ``[N, C]`` of images, see `checked`, and which of them have one, ``[N]``."""
+        """Labels ``[N, C]`` of images, see `checked`, and which images have one, ``[N]``."""
         classes, unsaid = self.store.classes.names(), self.store.unsaid()
         rows = self.store.catalogue.rows(images.tolist())
         labels = np.full((len(images), len(classes)), UNKNOWN, np.int64)
@@ -86,7 +86,7 @@ class MultiViews(Views):
         return labels, (labels != UNKNOWN).any(1)
 
     def _consensus(self) -> dict[int, dict[str, Any]]:
-        """What the model and all people say together, class by class."""
+        """The consensus of the model and all people, class by class."""
         beliefs = self.beliefs
         if beliefs is None:
             return {}
@@ -98,7 +98,7 @@ class MultiViews(Views):
         if not images:
             return {}
         probs = beliefs.probs[np.searchsorted(beliefs.images, images)]
-        # Disputed images were not learnt from; for others there are models without them.
+        # Disputed images were not used for training; others have models trained without them.
         checked = dict(zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True))
         for i, image in enumerate(images):
             held_out = checked.get(image, probs[i])
@@ -119,8 +119,8 @@ class MultiViews(Views):
 class MultiDashboard(Dashboard):
     """Like `Dashboard`, class by class; there is no confusion matrix.
 
-    Precision, recall and F1 are of labelled images, judged by models without their labels. The
-    intervals of the means over classes are from resampled images; see
+    Precision, recall and F1 are for labelled images, predicted by models trained without their
+    labels. The intervals of means over classes are bootstrap intervals; see
     `spinal.label.learning.scores`.
     """
 

@@ -1,4 +1,4 @@
-"""A file that another process writes again and again, as it was read last."""
+"""The newest content of a file that another process replaces from time to time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes and flags on images, as the page writes and reads them."""
+"""HTTP interface to notes and flags on images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spinal.label.web.requests import MOST_TILES, posted, read_text
 
 
 class NoteTaker:
-    """Answers requests to flag images, and to note something on them.
+    """Answers requests to flag images and to add notes to them.
 
     Args:
         project: the project.
@@ -24,9 +24,9 @@ class NoteTaker:
         self.routes = [Route("/api/notes", posted(self.set), methods=["POST"])]
 
     def set(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Flag images, or note something on them; return what is noted on the first.
+        """Set the flag or the note of a person on images; return all notes on the first image.
 
-        What is not sent stays as it is. An empty note is none.
+        Values that are not sent stay unchanged. An empty note deletes it.
         """
         person, images = read_text(body, "person"), body.get("images")
         flagged, note = body.get("flagged"), body.get("note")
@@ -37,14 +37,14 @@ class NoteTaker:
         ):
             raise LabelError(f"send a list of 1 to {MOST_TILES} numbers of images")
         if not (flagged is None or isinstance(flagged, bool)):
-            raise LabelError("flagged: true, false, or null to leave it as it is")
+            raise LabelError("flagged: true, false, or null to leave it unchanged")
         if not (note is None or (isinstance(note, str) and _is_note(note))):
             raise LabelError(f"note: a text of at most {LONGEST} characters")
         self.notes.set(images, person, flagged=flagged, note=note)
         return self.describe(images[0])
 
     def describe(self, image: int) -> dict[str, Any]:
-        """What is noted on an image: ``flagged`` (by anybody), and the ``notes`` of each person."""
+        """Whether anybody ``flagged`` an image, and the ``notes`` of each person."""
         notes = self.notes.of(image)
         return {
             "flagged": is_flagged(notes),

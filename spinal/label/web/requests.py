@@ -1,4 +1,4 @@
-"""What clients send, checked; and how errors are told to them."""
+"""Checks of what clients send, and error replies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spinal.label.store.database import StoreError
 from spinal.label.store.store import Answer
 from spinal.label.web.security import RefusedError
 
-#: Within which the body of a request has to arrive.
+#: Seconds within which the body of a request has to arrive.
 BODY_SECONDS = 10.0
-#: Questions that a client may hold, and tiles that it may see, at a time.
+#: Maximum number of questions that a client may hold, and of tiles in a request.
 MOST_QUESTIONS, MOST_TILES = 20, 200
 
 
@@ -35,7 +35,7 @@ def posted(
         except asyncio.TimeoutError:
             raise RefusedError(408, f"did not arrive within {BODY_SECONDS:g} s") from None
         except ClientDisconnect:
-            return Response(status_code=400)  # which nobody reads
+            return Response(status_code=400)  # nobody reads it
         if not isinstance(body, dict):
             raise RefusedError(400, "send a JSON object")
         return JSONResponse(await run_in_threadpool(handle, body))
@@ -44,7 +44,7 @@ def posted(
 
 
 def explain(_: Request, error: Exception) -> Response:
-    """Errors of ours, as JSON."""
+    """A `SpinalError` as a JSON reply."""
     status = 503 if isinstance(error, StoreError) else 400
     if isinstance(error, RefusedError):
         status = error.status
@@ -52,7 +52,7 @@ def explain(_: Request, error: Exception) -> Response:
 
 
 def read_answer(body: Any) -> Answer:
-    """An answer; LabelError if it is none. Several classes of an image are a list."""
+    """Read an answer; LabelError if it is invalid. Several classes of an image are a list."""
     if not isinstance(body, dict):
         raise LabelError("an answer is a JSON object")
     image, label = body.get("image"), body.get("label")
@@ -63,13 +63,13 @@ def read_answer(body: Any) -> Answer:
     reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement", "browse"):
         raise LabelError(f"there is no reason {reason!r}")
-    # A review, not one more opinion.
+    # In these views, an answer settles the label; elsewhere it is one more opinion.
     decides = reason in ("disagreement", "mistake", "browse")
     return Answer(read_text(body, "token"), image, label, reason, decides)
 
 
 def read_text(body: dict[str, Any], name: str) -> str:
-    """A short text; LabelError if it is missing, long, or cannot be printed."""
+    """Read a short text; LabelError if it is missing, too long, or not printable."""
     value = body.get(name)
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100 or not value.isprintable():
         raise LabelError(f"{name}: give a text of 1 to 100 characters")
@@ -77,7 +77,7 @@ def read_text(body: dict[str, Any], name: str) -> str:
 
 
 def read_number(body: dict[str, Any]) -> int:
-    """How many questions a client wants; LabelError if too many, or if it has no name."""
+    """Read the number of questions wanted; LabelError if too many, or if the client has no name."""
     n = body.get("n", 0)
     if not isinstance(n, int) or not 0 <= n <= MOST_QUESTIONS:
         raise LabelError(f"ask for 0 to {MOST_QUESTIONS} questions")
@@ -86,7 +86,7 @@ def read_number(body: dict[str, Any]) -> int:
 
 
 def read_range(request: Request) -> tuple[int, int]:
-    """The first tile of a page of them, and how many."""
+    """Read the position of the first tile, and the number of tiles."""
     values = [request.query_params.get(name, "0") for name in ("start", "n")]
     if not all(value.isdecimal() and len(value) < 10 for value in values):
         raise RefusedError(400, "start and n are integers")

@@ -1,9 +1,9 @@
 """Access control, checked for every request before it is handled.
 
-- A page of another site must not reach the server by a name that resolves to this machine (DNS
-  rebinding): the ``Host`` header has to be a name of this machine.
-- A page of another site must not post to it, nor embed its images: ``Origin`` and
-  ``Sec-Fetch-Site``, which pages cannot set, have to say that a request comes from our own page.
+- A page of another site must not reach the server through a name that resolves to this machine (DNS
+  rebinding): the ``Host`` header must be a name of this machine.
+- A page of another site must not post to the server or embed its images: ``Origin`` and
+  ``Sec-Fetch-Site``, which pages cannot set, must show that the request comes from spinal's page.
 - Except on loopback, every request needs a token: first in the link, then in a cookie.
 """
 
@@ -30,7 +30,7 @@ from spinal.errors import SpinalError
 from spinal.files import replacing
 
 MAX_BODY = 1 << 20
-#: Where an image or text may be sent to, and its largest size.
+#: The path that images and texts may be sent to, and their maximum size.
 UPLOAD, MAX_UPLOAD = "/api/try", 1 << 26
 #: Characters of a token: 24 random bytes.
 TOKEN_LENGTH = 32
@@ -63,11 +63,11 @@ class Rules:
 
     Attributes:
         host: the address that the server listens on.
-        port: the port that it listens on; part of the cookie's name, which differs between servers.
+        port: the port that it listens on; part of the cookie's name, so that servers differ.
         token: the required token; None on loopback, which other machines cannot reach.
 
     Raises:
-        SpinalError: if the token is shorter than `TOKEN_LENGTH`, or missing where it is needed.
+        SpinalError: if the token is shorter than `TOKEN_LENGTH`, or missing although needed.
     """
 
     host: str
@@ -76,7 +76,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
-            raise SpinalError(f"{self.host} is not this machine alone: a token is needed")
+            raise SpinalError(f"other machines can reach {self.host}: a token is needed")
         if self.token is not None and len(self.token) < TOKEN_LENGTH:
             raise SpinalError(f"a token of {len(self.token)} characters is too short")
 
@@ -91,12 +91,12 @@ class Rules:
         self._check_site(request)
         if self.token is not None and not self._has_token(request):
             raise RefusedError(
-                403, "open the link that `spinal label` printed: it holds a token, which is missing"
+                403, "the token is missing: open the link that `spinal label` printed"
             )
         if request.method == "POST":
             self._check_body(request)
         elif request.method not in ("GET", "HEAD"):
-            raise RefusedError(405, f"{request.method} is not for this server")
+            raise RefusedError(405, f"{request.method} is not supported")
 
     def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
@@ -112,7 +112,7 @@ class Rules:
             return True
         if is_loopback(self.host):
             return False
-        # A rebinding attack needs a name of the attacker's: a bare address is none.
+        # A rebinding attack needs a host name of the attacker; a bare address is safe.
         return _is_address(name) or name == self.host.lower() or name in _own_names()
 
     def _check_site(self, request: Request) -> None:
@@ -141,19 +141,19 @@ class Rules:
         except CookieError:
             pass
         token = str(self.token).encode()
-        # Each comparison takes the same time however much of the token is right.
+        # The time of a comparison does not depend on how much of the token is right.
         return any(hmac.compare_digest(text.encode(), token) for text in shown)
 
     def _check_body(self, request: Request) -> None:
         kind, most = "application/json", MAX_BODY
         if request.url.path == UPLOAD:
             kind, most = "application/octet-stream", MAX_UPLOAD
-        # A form of another site cannot send these types without asking first, which is not allowed.
+        # A page of another site cannot send these types without a preflight, which is refused.
         if request.headers.get("content-type", "").partition(";")[0].strip() != kind:
             raise RefusedError(415, "send JSON" if most == MAX_BODY else f"send {kind}")
         length = request.headers.get("content-length", "")
         if not length.isdecimal():
-            raise RefusedError(411, "say how long it is")
+            raise RefusedError(411, "send a Content-Length")
         if int(length) > most:
             raise RefusedError(413, f"more than {most:,} bytes")
 
@@ -193,9 +193,9 @@ def is_loopback(host: str) -> bool:
 
 
 def keep_token(file: Path) -> str:
-    """The token of a project, stored at the first call, so links survive a restart.
+    """The token of a project, stored at the first call, so that links survive a restart.
 
-    A file that holds no whole token is replaced: links with the old token no longer work.
+    A file without a valid token is replaced: links with the old token no longer work.
     """
     with suppress(FileNotFoundError):
         token = file.read_text(encoding="utf-8", errors="replace").strip()
@@ -210,7 +210,7 @@ def keep_token(file: Path) -> str:
 
 
 def _netloc(origin: str) -> str | None:
-    """Host and port of an address; None if it is none."""
+    """Host and port of an address; None if it is invalid."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

@@ -48,12 +48,12 @@ from spinal.label.web.texts import TextViews
 from spinal.label.web.trying import Trying
 from spinal.label.web.views import Views
 
-#: Images that are decoded at a time; further ones wait.
+#: Number of images that are decoded at a time; others wait.
 DECODED = 2
-#: Seconds after which a page asks for the state again, and the number of clients from which on it
-#: waits longer, in proportion: together they ask for at most 33 states a second.
+#: Seconds after which a page asks for the state again. With more clients than the second number,
+#: the pages wait longer in proportion, so that they ask at most 33 times a second in total.
 POLL, UNHURRIED = 1.5, 50
-#: Smaller files are sent to the browser unchanged; of larger ones, a copy.
+#: Files up to this size are sent to the browser unchanged; larger ones as a copy.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 _IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 _STATIC = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -116,7 +116,7 @@ class Server:
         )
 
     def close(self) -> None:
-        """End the process that tries the model, and delete files that were made for download."""
+        """End the process that tries the model, and delete files for download."""
         self.trying.close()
         self.exporter.close()
 
@@ -143,7 +143,7 @@ class Server:
     # Images
 
     async def image(self, request: Request) -> Response:
-        """An image, as large as it is shown: the file itself if it is small, otherwise a copy."""
+        """An image in display size: the file itself if it is small, otherwise a copy."""
         return await self._show(request, SHOWN, _is_small)
 
     async def thumb(self, request: Request) -> Response:
@@ -151,7 +151,7 @@ class Server:
         return await self._show(request, THUMBNAIL, lambda _: False)
 
     def text(self, request: Request) -> Response:
-        """A text, with the words that speak for the model's guess."""
+        """A text, with the words that support the model's prediction."""
         return JSONResponse(self.texts.show(request.path_params["number"]))
 
     async def _show(
@@ -174,7 +174,7 @@ class Server:
         try:
             ready = await run_in_threadpool(find)
             if isinstance(ready, Picture):
-                # Those that must be decoded wait here, and keep no thread from other requests.
+                # Images that must be decoded wait here, and do not block threads meanwhile.
                 make = partial(previews.make, ready, side)
                 ready = await to_thread.run_sync(make, limiter=self._decoding), "image/jpeg"
         except (DataError, OSError) as error:
@@ -184,7 +184,7 @@ class Server:
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
 
     def _skip(self, image: sqlite3.Row, reason: str) -> None:
-        """Ask an image no more, and list it with the reason."""
+        """Stop asking about an image, and list it with the reason."""
         self.store.set_problems([(image["path"], reason)])
         self.store.questions.release(image["id"])
 
@@ -197,7 +197,7 @@ class Server:
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
         """Record answers, which are on disk before the reply, and return more questions.
 
-        What can be refused is refused before they are stored.
+        Everything is checked before answers are stored.
         """
         read_number(body)
         answers = body.get("answers")
@@ -211,7 +211,7 @@ class Server:
         return self._questions(body)
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Undo answers; the image of an undone reply to a question is the next question."""
+        """Undo answers; an undone question becomes the next question."""
         tokens = body.get("tokens")
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MOST_TILES:
             raise LabelError(f"send a list of 1 to {MOST_TILES} tokens")
@@ -280,16 +280,16 @@ class Server:
         )
 
     def guesses(self, request: Request) -> Response:
-        """A page of the surest guesses of a class."""
+        """A page of the most confident predictions of a class."""
         label = request.query_params.get("label", "")
         return JSONResponse(self.views.guesses(label, *read_range(request)))
 
     def outliers(self, request: Request) -> Response:
-        """A page of the least usual images."""
+        """A page of the images with the lowest density."""
         return JSONResponse(self.views.outliers(*read_range(request)))
 
     def mistakes(self, _: Request) -> Response:
-        """Labels that are likely wrong."""
+        """Labels that are probably wrong."""
         return JSONResponse({"images": self.views.mistakes()[:MOST_TILES]})
 
     def disagreements(self, _: Request) -> Response:
@@ -297,7 +297,7 @@ class Server:
         return JSONResponse({"images": self.views.disagreements()[:MOST_TILES]})
 
     def agreement(self, _: Request) -> Response:
-        """How far each two people agree."""
+        """The agreement of each pair of people."""
         opinions = self.store.activity.opinions()
         if self.store.multi:
             sets = [(image, person, from_text(label)) for image, person, label in opinions]

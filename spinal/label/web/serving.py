@@ -1,4 +1,4 @@
-"""The server of a page, together with its worker."""
+"""The server of the page, together with its worker."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class Page:
         """Print the address of the page, and open it in a browser if ``browser``."""
         if self.rules.token is not None:
             console.print(
-                "[bold yellow]warning:[/] others on the network can reach this page. Whoever has "
-                "the link can see and label the images; what is sent is not encrypted."
+                "[bold yellow]warning:[/] others on the network can reach this page. Anybody with "
+                "the link can see and label the images; the connection is not encrypted."
             )
-        console.print(f"label at [bold]{self.link}[/]  (Ctrl-C ends it; nothing is lost)")
+        console.print(f"label at [bold]{self.link}[/]  (Ctrl-C to stop; no answer is lost)")
         if browser:
             webbrowser.open(self.link)
 
@@ -91,11 +91,11 @@ class Page:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, or an error that says what to do."""
+    """A listening socket; an error that says what to do if that fails."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # With the protocol named, asyncio sends at once (TCP_NODELAY). Without, the second part of
-        # a reply would wait 40 ms for the other side to acknowledge the first.
+        # With an explicit protocol, asyncio sets TCP_NODELAY. Otherwise the second part of a reply
+        # would wait 40 ms for the other side to acknowledge the first.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))

@@ -1,4 +1,4 @@
-"""A simulated person, who answers through the same HTTP interface as the page."""
+"""A simulated person who answers through the HTTP interface of the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinal.label.known.sets import read_sets
 from spinal.label.known.table import read_table, read_text_table
 from spinal.label.store.sets import Label
 
-#: Questions that the page holds, so that the next images are fetched ahead.
+#: Number of questions to hold, like the page, so that the next images are loaded ahead.
 AHEAD = 4
 
 
@@ -29,7 +29,7 @@ def read_answers(
 
     Args:
         table: the file.
-        text_column: of texts, the column with them, instead of ``path``.
+        text_column: for texts, the column with the texts, instead of ``path``.
         multi: whether an image can have several classes; see `spinal.label.known.sets`.
     """
     if multi:
@@ -45,7 +45,7 @@ class Session:
         answers: number of answers.
         waits: seconds from each answer until the next image was loaded.
         states: state of the worker during each wait, such as ``fitting``; empty if it changed.
-        state: of the server, at the end.
+        state: final state of the server.
     """
 
     answers: int = 0
@@ -75,14 +75,14 @@ class Session:
 
 
 class Person:
-    """Answers from known labels, and is wrong now and then.
+    """Answers from known labels, with random mistakes.
 
     Args:
         labels: the class of each image, by path; where an image can have several, all of them.
-        classes: the possible answers; an image of another class is skipped, or the class left out
-            where there can be several.
-        mistakes: share of wrong answers, drawn at random; of several classes, one is wrong.
-        seed: of the mistakes.
+        classes: the possible answers; an image of another class is skipped; where an image can have
+            several classes, only the other class is left out.
+        mistakes: share of wrong answers; where an image can have several classes, one is wrong.
+        seed: for the mistakes.
         name: name of the person.
     """
 
@@ -144,7 +144,7 @@ class Person:
 
         reply = server.post("/api/next", who)
         while reply["questions"] and (budget is None or reply["progress"]["labelled"] < budget):
-            # As the page does, fetch those that come next, and leave out what cannot be shown.
+            # Like the page, load the next images, and leave out those that cannot be shown.
             if not all(look(question["image"]) for question in reply["questions"]):
                 reply = server.post("/api/next", who)
                 continue
@@ -199,7 +199,7 @@ class Connection:
                 self._connection.request(method, path, body, headers)
                 response = self._connection.getresponse()
                 break
-            except ConnectionError:  # the server hangs up on who is silent for a few seconds
+            except ConnectionError:  # the server closes connections after a few idle seconds
                 self._connection.close()
                 if attempt:
                     raise
@@ -207,5 +207,5 @@ class Connection:
         if response.status == 404:
             return b""
         if response.status >= 400:
-            raise SpinalError(f"the server refused: {response.status} {content.decode()[:200]}")
+            raise SpinalError(f"the server replied: {response.status} {content.decode()[:200]}")
         return content

@@ -1,4 +1,4 @@
-"""Texts for the page, with the words that speak for the model's guess."""
+"""Texts for the page, with the words that support the model's prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinal.errors import DataError
 from spinal.label.store.project import Project
 from spinal.label.web.security import RefusedError
 
-#: Characters of a text that are sent to the page.
+#: Maximum number of characters of a text that are sent to the page.
 MOST = 100_000
 
 
@@ -17,7 +17,7 @@ class TextViews:
     """Texts and marked words of a project.
 
     Args:
-        project: a project of texts, or of images, which has none.
+        project: the project; `show` works only if it is one of texts.
     """
 
     def __init__(self, project: Project) -> None:
@@ -26,9 +26,9 @@ class TextViews:
         self._read: tuple[int, int] | None = None
 
     def show(self, number: int) -> dict[str, Any]:
-        """A text: ``text``, ``title`` (where it occurs), ``cut`` and ``marks``.
+        """A text: ``text``, ``title`` (where it occurs), ``cut`` (characters left out), ``marks``.
 
-        Marks are words with their weights. Texts that are reserved for the audit have none.
+        Marks are words with their weights. Texts that are reserved for the audit have no marks.
 
         Raises:
             RefusedError: if it cannot be shown.

@@ -1,4 +1,4 @@
-"""A photograph or text that is dropped on the page: what the model says about it."""
+"""Predictions for an image or text that a user drops on the page."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ARRIVAL, REPLY, IDLE = 30.0, 120.0, 300.0
 
 
 class Trying:
-    """Answers requests to try the model. Contents are tried one at a time, and kept nowhere.
+    """Answers requests to try the model. Files are tried one at a time, and not stored.
 
-    The model, and the image, are loaded in a process of its own; see
-    `spinal.label.exports.trying`. It ends when nobody has tried anything for a while.
+    The model and the file are loaded in a separate process; see `spinal.label.exports.trying`. The
+    process ends when it has not been used for a while.
 
     Args:
         views: predictions of the newest model.
@@ -43,7 +43,7 @@ class Trying:
         self.routes = [Route(UPLOAD, self.try_one, methods=["POST"])]
 
     async def try_one(self, request: Request) -> Response:
-        """Class probabilities of one image or text, and how usual it is."""
+        """Class probabilities of one image or text, and the rank of its density."""
         if self._turn.locked():  # before its content is read into memory
             raise RefusedError(429, "another one is being tried: wait a moment")
         async with self._turn:
@@ -52,7 +52,7 @@ class Trying:
             except asyncio.TimeoutError:
                 raise RefusedError(408, f"did not arrive within {ARRIVAL:g} s") from None
             except ClientDisconnect:
-                return Response(status_code=400)  # which nobody reads
+                return Response(status_code=400)  # nobody reads it
             return JSONResponse(await run_in_threadpool(self._predict, content))
 
     def _predict(self, content: bytes) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Trying:
         return {**said, "density_rank": self._rank(said.pop("log_density"))}
 
     def _rank(self, log_density: float) -> float | None:
-        """The share of the images of the project that have a lower density."""
+        """The share of the project's images with a lower density."""
         beliefs = self.views.beliefs
         return None if beliefs is None else float(np.mean(beliefs.log_density < log_density))
 
@@ -86,7 +86,7 @@ class Trying:
 
 
 async def _read(request: Request) -> bytes:
-    """The content of a request, not more of it than is allowed."""
+    """The content of a request; an error if it is larger than allowed."""
     content = bytearray()
     async for chunk in request.stream():
         content += chunk

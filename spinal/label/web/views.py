@@ -1,4 +1,4 @@
-"""The views of the page beyond single questions: guesses, likely mistakes, outliers, disputes."""
+"""The views of the page besides questions: guesses, likely mistakes, outliers, disagreements."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from spinal.label.store.project import Project
 from spinal.label.web.newest import Newest
 from spinal.methods import CLASSIFIERS
 
-#: Images that are looked up at once.
+#: Number of images that are looked up at once.
 _CHUNK = 500
 
 
 class Views:
     """Predictions of the newest model, and lists of images derived from them.
 
-    Images that are reserved for the audit are in none of the lists: if their labels were chosen or
-    corrected with the help of the model, the estimate would be biased in its favour.
+    Images that are reserved for the audit are not listed: if the model helped to choose or correct
+    their labels, the estimated accuracy would be too high.
     """
 
     def __init__(self, project: Project) -> None:
         self.project, self.store = project, project.store
         self._newest = Newest(project.beliefs_file, Beliefs.load)
-        self._beliefs: tuple[Beliefs, Beliefs] | None = None  # as loaded; for the classes of now
+        self._beliefs: tuple[Beliefs, Beliefs] | None = None  # as loaded; with the current classes
 
     @property
     def beliefs(self) -> Beliefs | None:
-        """The beliefs of the newest round, for the classes of now."""
+        """The beliefs of the newest round, with the current classes."""
         newest = self._newest.get()
         if newest is None:
             return None
@@ -47,7 +47,7 @@ class Views:
         return self._beliefs[1]
 
     def shares(self) -> dict[str, float] | None:
-        """The weight of each classifier in what the model believes; None if one predicts alone."""
+        """The weight of each classifier in the predictions; None if there is only one."""
         if self.beliefs is None or self.beliefs.shares is None:
             return None
         return {CLASSIFIERS.get(name, name): share for name, share in self.beliefs.shares.items()}
@@ -60,7 +60,7 @@ class Views:
         return self._page(beliefs, beliefs.surest(beliefs.classes.index(label)), start, n)
 
     def outliers(self, start: int, n: int) -> dict[str, Any]:
-        """Unlabelled images by density, lowest first."""
+        """Unlabelled images, lowest density first."""
         beliefs = self.beliefs
         if beliefs is None:
             return {"images": [], "more": False}
@@ -69,7 +69,7 @@ class Views:
     def mistakes(self) -> list[dict[str, Any]]:
         """Labelled images whose label is probably wrong; see `suspect_answers`.
 
-        The most suspect come first. Images that were looked at again are not listed.
+        The most suspect come first. Images that were reviewed are not listed.
         """
         beliefs = self.beliefs
         if beliefs is None or not len(beliefs.checked):
@@ -112,7 +112,7 @@ class Views:
         ]  # fmt: skip
 
     def _consensus(self) -> dict[int, dict[str, Any]]:
-        """What the model and all people say together of images that several people labelled."""
+        """The consensus of the model and all people, for images that several people labelled."""
         beliefs = self.beliefs
         if beliefs is None:
             return {}
@@ -130,7 +130,7 @@ class Views:
             votes[images.index(row["image"]), people.index(row["person"])] = classes.index(
                 row["label"]
             )
-        # Disputed images were not learned from; for others there are models without them.
+        # Disputed images were not used for training; others have models trained without them.
         probs = beliefs.probs[np.searchsorted(beliefs.images, images)]
         checked = dict(zip(beliefs.checked.tolist(), beliefs.checked_probs, strict=True))
         probs = np.array([checked.get(image, p) for image, p in zip(images, probs, strict=True)])
@@ -141,7 +141,7 @@ class Views:
         }
 
     def _page(self, beliefs: Beliefs, rows: np.ndarray, start: int, n: int) -> dict[str, Any]:
-        """``n`` of the rows whose images have no answer, from ``start`` on."""
+        """Tiles of the rows whose images have no answer: ``n`` of them, from ``start`` on."""
         tiles: list[dict[str, Any]] = []
         for chunk in (rows[i : i + _CHUNK] for i in range(0, len(rows), _CHUNK)):
             open_images = self.store.unanswered(beliefs.images[chunk].tolist())
@@ -162,6 +162,6 @@ class Views:
         return tiles
 
     def _guess(self, beliefs: Beliefs, row: int) -> dict[str, Any]:
-        """What the model predicts: ``label`` and ``confidence``."""
+        """The model's prediction: ``label`` and ``confidence``."""
         best = int(beliefs.probs[row].argmax())
         return {"label": beliefs.classes[best], "confidence": float(beliefs.probs[row, best])}
