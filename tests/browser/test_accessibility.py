@@ -146,5 +146,5 @@ def test_by_keyboard_alone(
     page.keyboard.press("Shift+Digit6")
     page.wait_for_selector("#images .tile")
     page.keyboard.press("u")
-    page.wait_for_selector("#toast:has-text('1 answer taken back')")
+    page.wait_for_selector("#toast:has-text('1 answer undone')")
     assert project.store.image(int(before))["label"] is None

@@ -89,7 +89,7 @@ def test_only_guesses_that_were_seen_are_confirmed_and_all_undone_together(
     assert project.store.progress()["labelled"] == before + seen
     go(page, "label")
     page.keyboard.press("u")  # there, too, it takes back all that was confirmed at once
-    page.wait_for_selector(f"#toast:has-text('{seen} answers taken back')")
+    page.wait_for_selector(f"#toast:has-text('{seen} answers undone')")
     assert project.store.progress()["labelled"] == before
 
 

@@ -98,7 +98,7 @@ def test_labelled_images_like_this_one(project: Project, serve: Serve, open_page
     assert label_of(project, name) == "none"
     page.keyboard.press("Escape")
     page.click("#toast button")
-    page.wait_for_selector("#toast:has-text('1 answer taken back')")
+    page.wait_for_selector("#toast:has-text('1 answer undone')")
     assert label_of(project, name) == first.locator("span").text_content()
 
 

@@ -1,11 +1,11 @@
-// How far people agree, above the images on which they do not; a pair of people filters these.
+// The agreement of people, above the images that they disagree on; choosing a pair filters these.
 
 import * as api from "./api.js";
 import { $, about, count, el, percent } from "./dom.js";
 
-let pair = null; // of people whose disputes are shown; null: all
+let pair = null; // the two people whose disputes are shown; null for all
 
-/** Whether the answers about an image are a dispute between the chosen people. */
+/** Whether an image is disputed between the chosen people. */
 export const isShown = ({ answers }) => pair === null || pair.every((name) => answers.some(({ person }) => person === name));
 
 /** Draw the table; ``changed`` is called when other people are chosen. */
@@ -16,14 +16,14 @@ export async function draw(changed) {
   $("agreement").hidden = !pairs.length;
   $("agreement").replaceChildren(
     el("table", { class: "figures" },
-      el("caption", {}, about("How far people agree on images that both labelled, before anybody decides")),
+      el("caption", {}, about("Agreement on images that both people labelled, before a dispute is settled")),
       el("thead", {}, el("tr", {}, ...["People", "Images", "Agreed", "Cohen's kappa", last].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, ...pairs.map((row) => line(row, changed)))));
 }
 
 const same = (people) => pair !== null && people.join("\n") === pair.join("\n");
 
-/** Cohen's kappa of each class, where an image can have several; the lowest first. */
+/** Cohen's kappa of each class, where an image can have several; lowest first. */
 const byClass = (classes) => [...classes].sort((a, b) => (a[2] ?? 2) - (b[2] ?? 2))
   .map(([name, , kappa]) => `${name} ${kappa === null ? "–" : kappa.toFixed(2)}`).join(" · ");
 

@@ -1,18 +1,18 @@
-// Talking to the server. Answers are kept in the browser until the server says that they are on disk,
-// and sent again with the same tokens until then: none is lost, and none counts twice. They are sent
+// Communication with the server. Answers are kept in the browser, and sent again with the same tokens,
+// until the server confirms that they are on disk: none is lost, and none counts twice. They are sent
 // one after the other, in the order in which they were given.
 
 import { $, count, toast } from "./dom.js";
 
 const OUTBOX = "spinal-outbox";
 
-/** 128 random bits; crypto.randomUUID is missing on pages that come over plain HTTP. */
+/** 128 random bits; crypto.randomUUID is missing on pages served over plain HTTP. */
 export function token() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** This tab: images that were given to it come back to it when it is loaded again. */
+/** The id of this tab: it gets the same questions again when it is reloaded. */
 function client() {
   let id = sessionStorage.getItem("spinal-client");
   if (!id) sessionStorage.setItem("spinal-client", (id = token()));
@@ -24,7 +24,7 @@ export const person = {
   set: (name) => localStorage.setItem("spinal-person", name.trim()),
 };
 
-/** The server has understood a request, and says why it does not do it. */
+/** The server refused a request, with the reason. */
 export class Refusal extends Error {}
 
 async function request(path, options) {
@@ -44,14 +44,14 @@ export const post = (path, body) =>
     body: JSON.stringify({ client: client(), person: person.get(), ...body }),
   });
 
-/** Have a file of labels, or the model, made: where it is, its name and size. */
+/** Make a file of labels, or of the model; returns its address, name and size. */
 export const makeFile = (to, predictions) => post("/api/export", { to, predictions });
 
-/** What the model says about the content of a file. */
+/** The model's prediction for the content of a file. */
 export const tryContent = (content) =>
   request("/api/try", { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: content });
 
-/** Post until it is done. Only what the server refuses is given up: a full disk is no refusal. */
+/** Post until it succeeds. Gives up only if the server refuses; a full disk is not a refusal. */
 async function insist(path, body) {
   for (;;) {
     try {
@@ -60,8 +60,8 @@ async function insist(path, body) {
       return result;
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      complain(error instanceof TypeError // what fetch throws if there is no connection
-        ? "The server does not answer. Your last answer is kept here, and sent as soon as it is back."
+      complain(error instanceof TypeError // thrown by fetch if there is no connection
+        ? "The server does not answer. Your last answer is kept here, and sent when the server is back."
         : `${error.message}. Your last answer is kept here, and sent again until it is saved.`);
       await new Promise((wake) => setTimeout(wake, 700));
     }
@@ -75,10 +75,10 @@ export function complain(text) {
 
 export const next = (n) => insist("/api/next", { n });
 
-const batches = []; // tokens of answers that were given at once, since the page was opened
-let sent = Promise.resolve(); // when all that was given before has been sent
+const batches = []; // for each submission since the page was opened, the tokens of its answers
+let sent = Promise.resolve(); // resolves when all earlier answers have been sent
 
-/** What was said and not acknowledged, by this tab or another one: requests, as id, path and body. */
+/** Requests of all tabs that the server has not acknowledged: id, path and body. */
 const outbox = {
   read: () => JSON.parse(localStorage.getItem(OUTBOX) ?? "[]"),
   write: (requests) => requests.length ? localStorage.setItem(OUTBOX, JSON.stringify(requests)) : localStorage.removeItem(OUTBOX),
@@ -86,7 +86,7 @@ const outbox = {
   remove: ({ id }) => outbox.write(outbox.read().filter((other) => other.id !== id)),
 };
 
-/** Send something when all before it is stored, and return the reply. */
+/** Send a request after all earlier ones are stored, and return the reply. */
 function send(path, body) {
   const request = { id: token(), path, body: { ...body, person: person.get() } };
   outbox.add(request);
@@ -95,7 +95,7 @@ function send(path, body) {
   return reply;
 }
 
-/** Flag images, or note something on them; what is noted on the first. */
+/** Set the flag or the note of images; returns all notes on the first. */
 export const note = (images, what) => send("/api/notes", { images, ...what });
 
 export async function answer(answers, n = 0) {
@@ -104,13 +104,13 @@ export async function answer(answers, n = 0) {
   return reply;
 }
 
-/** When all answers that were given so far are stored, or refused. */
+/** Resolves when all answers so far are stored or refused. */
 export const allSent = () => sent;
 
-/** One of the last answers of this page; undefined if there is none to undo. */
+/** The token of the last answer of this page; undefined if there is none to undo. */
 export const lastAnswer = () => batches.at(-1)?.at(-1);
 
-/** Undo an answer, and all that were given at once with it. */
+/** Undo an answer, and all that were submitted together with it. */
 export async function undo(token, n = 0) {
   const at = batches.findLastIndex((batch) => batch.includes(token));
   const tokens = at < 0 ? [token] : batches[at];
@@ -119,7 +119,7 @@ export async function undo(token, n = 0) {
   return { ...reply, undone: tokens.length };
 }
 
-/** Undo the last answer, and say so; false if there is none. */
+/** Undo the last answer, and show a message; false if there is none. */
 export async function undoLast() {
   const last = lastAnswer();
   if (!last) {
@@ -128,17 +128,17 @@ export async function undoLast() {
   }
   try {
     const { undone } = await undo(last);
-    toast(`${count(undone, "answer")} taken back.`);
+    toast(`${count(undone, "answer")} undone.`);
   } catch (error) {
     complain(error.message);
   }
   return true;
 }
 
-/** What was said and not acknowledged when the page was closed. */
+/** Send requests that were not acknowledged before the page was closed. */
 export async function sendLeftOvers() {
   for (const request of outbox.read()) {
-    const { path = "/api/answers", body = request } = request; // before there were notes, bodies alone
+    const { path = "/api/answers", body = request } = request; // older versions stored only the body
     await insist(path, body).catch((error) => complain(error.message));
     outbox.remove(request);
   }

@@ -1,4 +1,4 @@
-// Starts the page, keeps its state fresh, and sends keys to the view that is open.
+// Starts the page, updates its state, and passes keys to the open view.
 
 import * as api from "./api.js";
 import * as browse from "./browse.js";
@@ -12,7 +12,7 @@ import { named, setColours } from "./colours.js";
 import { $, about, count, el, percent, redraw, setKind } from "./dom.js";
 
 // Name, text, module and element of each view. A module has open(name, state, wanted, go) and
-// key(event), which says whether it took a key; some have update(state), for new states.
+// key(event), which returns whether it handled the key; some have update(state), for new states.
 const VIEWS = [["label", "Label", labelling, "label"], ["guesses", "Guesses", tiles, "tiles"], ["mistakes", "Mistakes", tiles, "tiles"],
   ["outliers", "Outliers", tiles, "tiles"], ["disagreements", "Disputes", tiles, "tiles"], ["browse", "Browse", browse, "browse"],
   ["dashboard", "Dashboard", dashboard, "dashboard"], ["export", "Export", exporting, "export"]];
@@ -60,7 +60,7 @@ async function poll() {
     if (document.hidden) continue;
     try {
       await refresh();
-    } catch { /* what is sent complains; this comes again */ }
+    } catch { /* try again later; sending an answer shows the error */ }
   }
 }
 
@@ -91,17 +91,17 @@ function drawStatus() {
   const said = {
     starting: "Starting", fitting: worker.total ? `Learning: ${percent(worker.done / worker.total)}` : "Learning", idle: "Up to date", fitted: "Up to date", waiting: "Waiting for answers",
     auditing: "Estimating accuracy", checking: "Checking labels", off: "No model", crashed: "The model failed",
-    features: about(`Looking at images: ${worker.done ?? 0} of ${worker.total ?? "?"}`),
+    features: about(`Reading images: ${worker.done ?? 0} of ${worker.total ?? "?"}`),
   }[worker.state] ?? worker.state;
   const busy = ["starting", "fitting", "features", "auditing", "checking"].includes(worker.state);
   const light = worker.state === "crashed" ? "bad" : busy ? "busy" : worker.state === "off" ? "" : "good";
   redraw($("status"), el("span", { class: `light ${light}` }), said);
-  const learnt = last ? ` · learnt from ${count(last.trained_on, "answer")}` : "";
-  $("engine").textContent = `By ${model}${learnt}`;
+  const learnt = last ? ` · trained on ${count(last.trained_on, "label")}` : "";
+  $("engine").textContent = `Model: ${model}${learnt}`;
   $("shares").textContent = Object.entries(shares ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ");
   $("warning").textContent = warning ?? "";
   $("warning").hidden = !warning;
-  if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can go on meanwhile.`);
+  if (worker.state === "crashed") api.complain(`The model failed: ${worker.message}. You can continue to label.`);
   else if (crashed) api.complain("");
   crashed = worker.state === "crashed";
   $("files").hidden = !progress.problems;
@@ -121,10 +121,10 @@ const closeButton = () => el("form", { method: "dialog" }, el("button", { class:
 function showHelp() {
   const rows = [...state.classes.map(({ name, keys }) => [keys, name]), [["space"], "skip"], [["u"], "undo"], [["."], "flag"], [[","], "note"],
     [["Shift+1", `Shift+${VIEWS.length}`], "views, first to last"], [["← ↑ ↓ →"], state.kind === "texts" ? "go through tiles; unfold and scroll a text" : "go through tiles"],
-    ...(state.multi ? [[["Enter"], "submit the classes that are on; confirm, save, open"], [["Shift+Enter"], "take the model's guess"]]
-      : [[["Enter"], "take the model's guess; confirm, keep, open"]]), [["space"], "in Browse: select"],
+    ...(state.multi ? [[["Enter"], "submit the classes that are on; confirm, save, open"], [["Shift+Enter"], "accept the model's guess"]]
+      : [[["Enter"], "accept the model's guess; confirm, keep, open"]]), [["space"], "in Browse: select"],
     ...(state.kind === "texts" ? [] : [[["+", "-", "0"], "zoom in, out, whole image"], [["[", "]"], "brightness"], [["{", "}"], "contrast"]]),
-    [["/"], "find a class, where there are many"], [["?"], "this list"]];
+    [["/"], "find a class, if there are many"], [["?"], "this list"]];
   $("help").replaceChildren(el("h2", {}, "Keys"),
     el("dl", {}, ...rows.flatMap(([keys, text]) =>
       [el("dt", {}, ...keys.map((k) => el("kbd", {}, k.length === 1 ? k.toUpperCase() : k))), el("dd", {}, ...named(text))])),

@@ -1,4 +1,4 @@
-// All images: found by what is known of them, by name, or by likeness; one or many given a class.
+// All images: filters, search by name, similar images, and labels for one or many.
 
 import * as api from "./api.js";
 import { named } from "./colours.js";
@@ -16,13 +16,13 @@ const STATES = [["", "All"], ["labelled", "Labelled"], ["unlabelled", "Not label
 const SURE = [["", "Any"], ["0-0.5", "Under 50\u202f%"], ["0.5-0.8", "50 to 80\u202f%"], ["0.8-0.95", "80 to 95\u202f%"],
   ["0.95-1", "Over 95\u202f%"]];
 const MARKED = [["", "Any"], ["flagged", "Flagged"], ["noted", "With a note"]];
-const ORDERS = [["name", "Name"], ["recent", "Last answered"], ["unsure", "Least sure"], ["sure", "Surest"]];
+const ORDERS = [["name", "Name"], ["recent", "Last answered"], ["unsure", "Least confident"], ["sure", "Most confident"]];
 
 let state = null, query = { ...NOTHING }, items = [], total = 0, start = 0, requests = 0, options = "", lastPicked = 0;
 const selected = new Set(); // numbers of images
-let editor = null; // where an image can have several classes: what the selected ones get
+let editor = null; // where an image can have several classes: the classes for the selected images
 
-/** Open the view; with something to look for, the search begins anew with it. */
+/** Open the view; ``wanted`` starts a new search. */
 export async function open(_, now, wanted) {
   state = now;
   if (wanted) query = { ...NOTHING, ...wanted };
@@ -35,7 +35,7 @@ export function update(now) {
   if (build()) load(start);
 }
 
-/** Draw the controls again if they have to differ; whether they had to. */
+/** Draw the controls again if they have changed; returns whether they have. */
 function build() {
   const needed = JSON.stringify([state.classes, Object.keys(state.people)]);
   if (options === needed) {
@@ -52,13 +52,13 @@ function build() {
       field(state.kind === "texts" ? "Words" : "Name", el("input", { id: "filter-name", type: "search", maxlength: "200",
         placeholder: state.kind === "texts" ? "Part of a text" : "Part of a name", oninput: later })),
       el("button", { id: "filter-toggle", type: "button", "aria-expanded": "false", onclick: toggleFilters }, "Filters"), // on narrow screens
-      choice("state", "Show", state.multi ? [...STATES, ["none", "None of the classes"]] : STATES), choice("label", "Class", classes), choice("predicted", "The model says", classes),
-      choice("sure", "How sure it is", SURE), ...(people.length > 2 ? [choice("person", "Answered by", people)] : []),
+      choice("state", "Show", state.multi ? [...STATES, ["none", "None of the classes"]] : STATES), choice("label", "Class", classes), choice("predicted", "Prediction", classes),
+      choice("sure", "Confidence", SURE), ...(people.length > 2 ? [choice("person", "Answered by", people)] : []),
       choice("marked", "Flags and notes", MARKED), choice("order", "Order", ORDERS),
       el("button", { id: "reset", type: "button", class: "quiet", onclick: () => search(NOTHING) }, "Reset")),
     el("div", { id: "alike", hidden: true }),
     el("div", { id: "images", role: "listbox", "aria-multiselectable": "true", "aria-label": about("Images"), class: `${state.kind === "texts" ? "has-text" : ""} ${state.multi ? "sets" : ""}` }),
-    el("p", { id: "none-found", class: "empty", hidden: true }, about("No image is like that.")),
+    el("p", { id: "none-found", class: "empty", hidden: true }, about("No image matches.")),
     el("div", { id: "pages" }),
     el("div", { id: "selection", role: "region", "aria-label": about("Selected images"), hidden: true }));
   fill();
@@ -83,7 +83,7 @@ const later = (event) => {
   typing = setTimeout(() => search({ ...query, name }), 250);
 };
 
-/** Let the controls show what is searched for. */
+/** Show the current search in the controls. */
 function fill() {
   for (const [name, value] of Object.entries(query)) {
     const control = $(`filter-${name}`);
@@ -92,7 +92,7 @@ function fill() {
   $("filter-order").disabled = Boolean(query.like);
   $("reset").hidden = Object.keys(NOTHING).every((name) => query[name] === NOTHING[name]);
   $("alike").hidden = !query.like;
-  $("alike").replaceChildren(...(query.like ? [preview({ image: query.like }, state.kind), about("The most like this image first"),
+  $("alike").replaceChildren(...(query.like ? [preview({ image: query.like }, state.kind), about("Most similar to this image first"),
     el("button", { class: "quiet", onclick: () => search({ ...query, like: "" }) }, "Back to all")] : []));
 }
 
@@ -115,7 +115,7 @@ async function load(from) {
   } catch (error) {
     return api.complain(error.message);
   }
-  if (mine !== requests) return; // somebody has typed on
+  if (mine !== requests) return; // there is a newer search
   if (from && !reply.images.length) return load(0);
   [items, total, start] = [reply.images, reply.total, from];
   selected.clear();
@@ -131,11 +131,11 @@ function drawPages() {
   const turn = (text, from, name) => el("button", { disabled: from < 0 || from >= total, "aria-label": name,
     onclick: () => { load(from); $("browse").scrollTo(0, 0); scrollTo(0, 0); } }, text);
   $("pages").replaceChildren(...(total > items.length
-    ? [turn("‹", start - PAGE, "Page before"), el("span", {}, `${(start + 1).toLocaleString("en")} to ${to.toLocaleString("en")} of ${total.toLocaleString("en")}`),
+    ? [turn("‹", start - PAGE, "Previous page"), el("span", {}, `${(start + 1).toLocaleString("en")} to ${to.toLocaleString("en")} of ${total.toLocaleString("en")}`),
       turn("›", start + PAGE, "Next page")] : []));
 }
 
-/** Until its turn comes, an image of the audit gets no label here: chance has to choose. */
+/** An image of the audit gets no label here before it is asked: the audit must stay random. */
 const isKept = (item) => item.reserved && !item.label && !item.skipped && !item.disputed;
 
 function tile(item, i) {
@@ -195,12 +195,12 @@ function drawSelection() {
   $("selection").replaceChildren(el("strong", {}, `${selected.size} selected`),
     el("div", { class: "choices" }, ...(state.multi ? switches() : state.classes.map(({ name }) => el("button", { onclick: () => give([...selected], name) }, ...named(name)))),
       el("button", { class: "quiet", onclick: () => give([...selected], null) }, "Skip"),
-      el("button", { class: "quiet", id: "flag-selected", onclick: () => flag([...selected]) }, isFlagged([...selected]) ? "Flag no more" : "Flag"),
+      el("button", { class: "quiet", id: "flag-selected", onclick: () => flag([...selected]) }, isFlagged([...selected]) ? "Remove flag" : "Flag"),
       ...(selected.size === 1 ? [el("button", { class: "quiet", onclick: () => alike([...selected][0]) }, about("Similar images"))] : []),
       el("button", { class: "quiet", onclick: () => { for (const item of items) mark(item, false); drawSelection(); } }, "Select none")));
 }
 
-/** Buttons for several classes, and one that gives them to all that is selected. */
+/** Buttons for several classes, and one that gives them to all selected images. */
 function switches() {
   const save = el("button", { class: "primary", onclick: () => give([...selected], editor.label) });
   const draw = (label) => { save.textContent = `Label ${selected.size} ${words(label)}`; };
@@ -210,14 +210,14 @@ function switches() {
   return [...editor.buttons, save];
 }
 
-/** The key of a class gives it to images; where these can have several, it switches it on and off. */
+/** The key of a class labels images with it; where an image can have several, it toggles the class. */
 function choose(at, images, name) {
   if (!state.multi) return give(images, name);
   if (!editor) pick(at);
   editor.toggle(name);
 }
 
-/** Give images a class, or none; what others said of them before no longer counts. */
+/** Label images, or skip them; this overrules earlier answers. */
 async function give(images, label) {
   if (!images.length) return;
   try {
@@ -232,7 +232,7 @@ async function give(images, label) {
 const isFlagged = (images) => items.filter(({ image }) => images.includes(image)).every(({ flagged }) => flagged);
 const flag = (images) => notes.flag(images, !isFlagged(images), again);
 
-/** Load this page once more, and keep the focus where it was. */
+/** Load this page again, and keep the focus where it was. */
 async function again() {
   const focused = nodes().indexOf(document.activeElement);
   await load(start);
@@ -243,7 +243,7 @@ async function undo() {
   if (await api.undoLast()) await load(start);
 }
 
-/** Write a note on an image, of which only the sign is known here. */
+/** Write a note on an image; its notes are loaded first. */
 async function write(item) {
   const known = await api.get(`/api/about/${item.image}`).catch((error) => api.complain(error.message));
   if (known && await notes.editNote(known)) await again();
@@ -259,7 +259,7 @@ function focus(i) {
   all[i].focus();
 }
 
-/** Arrows go through the images, space selects, Enter opens; keys of classes label what is selected. */
+/** Arrows go through the images, space selects, Enter opens; keys of classes label selected images. */
 export function key(event) {
   const at = nodes().indexOf(document.activeElement);
   const columns = getComputedStyle($("images")).gridTemplateColumns.split(" ").length;

@@ -1,4 +1,4 @@
-// The buttons of the classes, and finding one among many by its name.
+// The buttons of the classes, and the search for one by name.
 
 import { named } from "./colours.js";
 import { $, el } from "./dom.js";
@@ -27,12 +27,12 @@ export function draw({ classes }, choose) {
   filter(classes);
 }
 
-/** Leave a button that was clicked, not pressed by a key: Enter is for the model's guess. */
+/** Remove the focus from a clicked button, so that Enter accepts the model's guess. */
 const leave = (event) => { if (event.detail) event.currentTarget.blur(); };
 
 export const startFinding = () => $("find").focus();
 
-/** Names that contain a text, first those that begin with it, then those with such a word. */
+/** Names that contain a text: first those that start with it, then those with such a word. */
 export function matches(classes, text) {
   const wanted = text.trim().toLowerCase();
   const rank = (name) => {
@@ -52,7 +52,7 @@ function filter(classes) {
   }
 }
 
-/** Show for a moment which button was meant; null: skip. */
+/** Highlight the button of a label for a moment; null is the skip button. */
 export function press(label) {
   for (const button of document.querySelectorAll("#choices button, #skip, #submit")) {
     const it = label === null ? button.id === "skip" : Array.isArray(label) ? button.id === "submit" : button.dataset.label === label;

@@ -35,7 +35,7 @@ function draw(problem = "") {
     el("div", { class: "last-change", role: "status" },
       ...(problem ? [el("p", { class: "bad-text" }, problem)]
         : reply.last ? [el("p", {}, `Last change: ${reply.last}.`), el("button", { onclick: () => change("/api/classes/undo", {}) }, "Undo")]
-          : [el("p", { class: "muted" }, "Changes apply at once, to all answers, and can be undone.")])),
+          : [el("p", { class: "muted" }, "Changes apply immediately, to all answers, and can be undone.")])),
     el("ul", { class: "class-list" }, ...reply.classes.map(row)),
     el("form", { class: "new-class", onsubmit: add },
       el("input", { id: "new-class", maxlength: "100", placeholder: "New class", "aria-label": "Name of the new class", required: true }),
@@ -63,7 +63,7 @@ function row({ name, keys, own, colour }) {
   return node;
 }
 
-/** Say what would happen to the answers before it does. */
+/** Explain what would happen to the answers, and ask for confirmation. */
 function ask(node, text, ...controls) {
   node.querySelector(".sure")?.remove();
   node.append(el("div", { class: "sure" }, el("p", {}, text), ...controls,
@@ -74,11 +74,11 @@ function ask(node, text, ...controls) {
 function askMerge(node, name) {
   const others = reply.classes.filter((other) => other.name !== name);
   const into = el("select", { "aria-label": "Merge into" }, ...others.map((other) => el("option", {}, other.name)));
-  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) become answers of`, into,
+  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) are moved to`, into,
     el("button", { class: "primary", onclick: () => edit("merge", name, into.value) }, "Merge"));
 }
 
 function askRemove(node, name) {
-  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) ${multi ? "lose it, and keep their other classes" : "are set aside, and the images asked again"}.`,
+  ask(node, `Its answers (${count(counts[name] ?? 0, "image")}) ${multi ? "lose it, and keep their other classes" : "are set aside, and the images are asked again"}.`,
     el("button", { class: "primary", onclick: () => edit("remove", name) }, "Remove"));
 }

@@ -4,12 +4,12 @@ import { about, el, percent } from "./dom.js";
 
 const LEFT = 34, RIGHT = 8, TOP = 8, BOTTOM = 24;
 
-/** Draw it into a node of about this size, in pixels. */
+/** Draw the curve into a node of about this size, in pixels. */
 export function drawCurve(node, state, width = 300, height = 124) {
-  // Labels that were taken back make a round smaller than the one before: the last one counts.
+  // After an undo, a round can have fewer labels than the one before; the last of each size counts.
   const bySize = new Map(state.rounds.filter((r) => r.audited > 0).map((r) => [r.trained_on, r]));
   const rounds = [...bySize.values()].sort((a, b) => a.trained_on - b.trained_on);
-  const note = about("Of all images, ") + `by the audit: ${percent(state.audit)} of the questions, at least 10, are drawn at random. They are learnt from too; each is predicted by a model without it.`
+  const note = about("For all images, ") + `estimated by the audit: ${percent(state.audit)} of the questions, at least 10, are drawn at random. They are also used for training; each is predicted by a model trained without it.`
     + (state.multi ? " A prediction is right if it is right for all classes." : "");
   if (!rounds.length) {
     node.replaceChildren(el("p", { class: "muted" }, `${note} The first result comes with the first model.`));

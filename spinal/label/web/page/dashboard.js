@@ -1,4 +1,4 @@
-// How good the model is, class by class, and who did what.
+// Quality of the model for each class, and activity of people.
 
 import * as api from "./api.js";
 import { named, paint } from "./colours.js";
@@ -15,7 +15,7 @@ export async function open(_, now, __, leave) {
   await load();
 }
 
-/** Read again only after an answer or a fit. */
+/** Load the numbers again only after an answer or a fit. */
 export function update(now) {
   state = now;
   const news = JSON.stringify([now.progress, now.rounds.at(-1), now.classes]);
@@ -51,7 +51,7 @@ const soft = (text) => el("p", { class: "muted" }, about(text));
 
 function summary() {
   const { labelled, images } = state.progress;
-  const each = board.seconds === null ? "" : `, ${seconds(board.seconds)} an answer`;
+  const each = board.seconds === null ? "" : `, ${seconds(board.seconds)} per answer`;
   return about(`${labelled.toLocaleString("en")} of ${count(images, "image")} labelled${each}`);
 }
 
@@ -60,7 +60,7 @@ const seconds = (s) => `${s < 10 ? s.toFixed(1) : Math.round(s)}\u202fs`;
 function classes() {
   const { classes: rows } = board;
   if (rows.every(({ precision, recall }) => !precision && !recall)) {
-    return [soft("Precision and recall come when labels have been checked: at least five of two classes, and a pause.")];
+    return [soft("Precision and recall are shown after labels have been checked, in a pause. This needs five labels in each of two classes.")];
   }
   const shown = (share, name) => share ? el("td", {}, paint(bar(share.value, "of-class"), name), el("span", { class: "value" }, percent(share.value)),
     el("span", { class: "muted" }, ` ${percent(share.low)} to ${percent(share.high)}`)) : el("td", { class: "muted" }, "–");
@@ -71,23 +71,23 @@ function classes() {
         el("span", { class: "muted" }, count(state.progress.classes[row.name] ?? 0, "label"))),
       shown(row.precision, row.name), shown(row.recall, row.name),
       el("td", { class: row.audited ? "" : "muted" }, row.audited ? `${row.audited_right} of ${row.audited}` : "–")))))),
-    soft("Of labelled images, each predicted by a circuit that was fitted without it, with intervals of 95\u202f%. Images that were asked are harder than most, so these are rather low. The audit is drawn at random: " + (board.multi
-      ? "for so many of its images, the class was predicted right." : "so many of the class were predicted right."))];
+    soft("For labelled images, each predicted by a circuit that was fitted without it, with 95\u202f% intervals. The model asks for hard images, so these numbers are rather low. The audit is drawn at random; its column shows " + (board.multi
+      ? "for how many images the class was predicted right." : "how many images of the class were predicted right."))];
 }
 
 /** Means over the classes, where an image can have several. */
 function overall() {
   const rows = [["Macro-F1", board.scores.macro_f1], ["Mean average precision", board.scores.map]].filter(([, score]) => score);
-  if (!rows.length) return [soft("Shown when labels have been checked: ten images, and a class with five of them.")];
+  if (!rows.length) return [soft("Shown after labels have been checked. This needs ten images, and a class with five of them.")];
   return [el("table", { class: "figures" }, el("tbody", {}, ...rows.map(([name, score]) => el("tr", {}, el("th", { scope: "row" }, name),
     el("td", {}, bar(score.value), el("span", { class: "value" }, percent(score.value)), el("span", { class: "muted" }, ` ${percent(score.low)} to ${percent(score.high)}`)))))),
-  soft(`The mean over ${count(rows[0][1].classes, "class", "classes")}, from ${count(rows[0][1].n, "image")}, with intervals of 95\u202f% by resampling these. Images that were asked are harder than most.`)];
+  soft(`The mean over ${count(rows[0][1].classes, "class", "classes")}, from ${count(rows[0][1].n, "image")}, with 95\u202f% bootstrap intervals. The model asks for hard images, so these numbers are rather low.`)];
 }
 
-/** Right predictions by how sure they are, in groups of equally many images of the audit. */
+/** Share of right predictions by confidence, in groups of equal size from the audit. */
 function calibration() {
   const groups = board.calibration;
-  if (!groups.length) return [soft("Shown from five answers of the audit on.")];
+  if (!groups.length) return [soft("Shown after five answers of the audit.")];
   const x = (p) => EDGE + (SIDE - EDGE - 8) * p, y = (p) => 8 + (SIDE - EDGE - 8) * (1 - p);
   const grid = [0, 0.5, 1].flatMap((p) => [
     el("svg:line", { class: "rule", x1: x(0), x2: x(1), y1: y(p), y2: y(p) }),
@@ -100,9 +100,9 @@ function calibration() {
     ...groups.flatMap((g) => [
       el("svg:line", { class: "whisker", x1: x(g.confidence), x2: x(g.confidence), y1: y(g.low), y2: y(g.high) }),
       el("svg:circle", { class: "dot", cx: x(g.confidence), cy: y(g.value), r: 4.5 })])),
-  el("table", { class: "figures" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Sure"), el("th", { scope: "col" }, "Right"), el("th", { scope: "col" }, about("Images")))),
+  el("table", { class: "figures" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Confidence"), el("th", { scope: "col" }, "Right"), el("th", { scope: "col" }, about("Images")))),
     el("tbody", {}, ...groups.map((g) => el("tr", {}, el("td", {}, percent(g.confidence)), el("td", {}, percent(g.value)), el("td", {}, `${g.n}`)))))),
-  soft(`Across, how sure the model is; up, how often it is right, with intervals of 95\u202f%. On the dashed line, it is as good as it says. From ${count(total, "image")} of the audit.`)];
+  soft(`Horizontal: confidence of the model. Vertical: how often it is right, with 95\u202f% intervals. On the dashed line, both are equal. From ${count(total, "image")} of the audit.`)];
 }
 
 function people() {
@@ -115,17 +115,17 @@ function people() {
         el("span", { class: "muted" }, `last ${new Date(row.last).toLocaleDateString("en", { dateStyle: "medium" })}`)),
       ...[row.answers, row.skipped, row.corrections, row.undone].map((n) => el("td", {}, n.toLocaleString("en"))),
       el("td", {}, row.seconds === null ? "–" : seconds(row.seconds))))))),
-    soft("Each: the median of the time from one answer to the next; pauses of more than a minute do not count.")];
+    soft("Each: the median time from one answer to the next; pauses of more than a minute do not count.")];
 }
 
 function model() {
   const last = state.rounds.at(-1);
-  if (!last) return [soft(`${state.model}. It learns from the first answers on.`)];
+  if (!last) return [soft(`${state.model}. It is trained after the first answers.`)];
   const from = board.learned_from === "pool"
-    ? "The labels, and all images without one: labels that were held out are better predicted so."
-    : "The labels alone: images without one did not make it better.";
+    ? "The labels and all images without one: this predicted held-out labels better."
+    : "Only the labels: images without one did not improve it.";
   const shares = Object.entries(state.shares ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ");
-  const rows = [["Network", state.model], ...(shares ? [["Who answers", shares]] : []), ["Learned from", about(from)],
+  const rows = [["Network", state.model], ...(shares ? [["Classifiers", shares]] : []), ["Trained on", about(from)],
     ["Labels", `${last.trained_on.toLocaleString("en")}, fit ${last.round} in ${seconds(last.seconds)}`]];
   return [el("dl", {}, ...rows.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))];
 }

@@ -1,8 +1,8 @@
-// Small helpers. Names of files and classes only ever become text nodes: nothing is parsed as HTML.
+// Small helpers. Names of files and classes only become text nodes: nothing is parsed as HTML.
 
 export const $ = (id) => document.getElementById(id);
 
-/** An element with properties (class, data-*, aria-*, on*) and children, of which texts are text. */
+/** An element with properties (class, data-*, aria-*, on*) and children; strings become text nodes. */
 export function el(tag, properties = {}, ...children) {
   const node = tag.startsWith("svg:")
     ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
@@ -16,27 +16,27 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 
-/** Give a node other content, if it differs: else the focus would be lost, and a status read out again. */
+/** Replace the content of a node only if it differs: otherwise focus is lost, and a status is read again. */
 export function redraw(node, ...children) {
   const fresh = node.cloneNode(false);
   fresh.append(...children);
   if (!fresh.isEqualNode(node)) node.replaceChildren(...fresh.childNodes);
 }
 
-/** How wide a bar is, in percent: by a property, since inline styles in HTML are not allowed. */
+/** A bar; its width is set as a property, since inline styles in HTML are not allowed. */
 export function bar(share, kind = "") {
   const inner = el("span", { class: `bar-fill ${kind}` });
   inner.style.width = `${Math.max(0, Math.min(100, 100 * share))}%`;
   return el("span", { class: "bar" }, inner);
 }
 
-/** Never "100 %" for what is only almost certain; the space does not break. */
+/** A percentage, never "100 %" for less than 1, with a non-breaking space. */
 export const percent = (p) => `${p < 1 ? Math.min(99, Math.round(100 * p)) : 100}\u202f%`;
 export const count = (n, one, many = `${one}s`) =>
   `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 let fading;
-/** Say something for a few seconds, with something to do about it if need be. */
+/** Show a message for a few seconds, optionally with a button. */
 export function toast(text, action) {
   const node = $("toast");
   clearTimeout(fading);
@@ -47,12 +47,12 @@ export function toast(text, action) {
 }
 
 let noun = "image";
-/** What is labelled: "images" or "texts". */
+/** Set what is labelled: "images" or "texts". */
 export const setKind = (kind) => { noun = kind.slice(0, -1); };
-/** A sentence about images, about texts where texts are labelled. */
+/** A sentence about images, changed to texts if texts are labelled. */
 export const about = (sentence) =>
   noun === "image" ? sentence : sentence.replaceAll("image", noun).replaceAll("Image", "Text");
 
-/** A label in words: a class; or, where an image can have several, all of them. */
+/** A label in words: its class or classes. */
 export const words = (label) =>
   !Array.isArray(label) ? label : label.length ? label.join(", ") : "none of these";

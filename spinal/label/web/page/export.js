@@ -1,4 +1,4 @@
-// Labels and model as files; and the model, tried on a photograph or a text from elsewhere.
+// Downloads of the labels and the model, and the trial of the model on a new image or text.
 
 import * as api from "./api.js";
 import { $, about, bar, el, percent, words } from "./dom.js";
@@ -9,12 +9,12 @@ const FORMATS = [
   ["jsonl", "JSON Lines", "The same, a line for each label"],
   ["coco", "COCO", "JSON with a category for each class"],
   ["label-studio", "Label Studio", "Tasks to import there"],
-  ["notes", "Notes", "CSV: flags and notes on images, also on those without a label"],
+  ["notes", "Notes", "CSV: flags and notes on images, including those without a label"],
   ["imagefolder", "Folders", "ZIP: a folder for each class, with its images"],
   ["model", "Model", "ZIP: safetensors, a small Python module, and ONNX"],
 ];
 const FOR_IMAGES = ["coco", "imagefolder"];
-const SEEN = 0.01; // images that are less usual than all but this share are unlike what was seen
+const SEEN = 0.01; // if a smaller share of images has a lower density, an image is unlike anything seen
 const LARGEST = 64 * 2 ** 20;
 
 let state = null, built = "";
@@ -39,7 +39,7 @@ function build() {
   const formats = FORMATS.filter(([name]) => (state.kind === "images" || !FOR_IMAGES.includes(name)) && !(state.multi && name === "imagefolder"));
   $("export").replaceChildren(
     el("div", { class: "view-head" }, el("div", {}, el("h2", {}, "Export and try"),
-      el("p", {}, "Take your labels and the model with you; or see what the model says about something new."))),
+      el("p", {}, "Download the labels and the model, or try the model on something new."))),
     el("div", { class: "cards" },
       el("section", { class: "card" }, el("h2", {}, "Download"),
         el("label", { class: "with-predictions" }, el("input", { id: "predictions", type: "checkbox" }), about("With predictions for the images that have no label")),
@@ -54,7 +54,7 @@ function build() {
 async function make(to, button) {
   const note = $("export-note");
   button.disabled = true;
-  button.textContent = "Making it …";
+  button.textContent = "Preparing …";
   note.className = "muted";
   note.textContent = "";
   try {
@@ -77,11 +77,11 @@ const size = (bytes) => bytes < 1e6 ? `${Math.ceil(bytes / 1e3).toLocaleString("
 
 function dropBox() {
   const input = el("input", { id: "photo", type: "file", accept: "image/*", onchange: () => input.files[0] && tryOne(input.files[0]) });
-  return [el("label", { id: "drop" }, el("strong", {}, "Drop a photograph here"), el("span", { class: "muted" }, "or choose one. It is not kept."), input)];
+  return [el("label", { id: "drop" }, el("strong", {}, "Drop a photograph here"), el("span", { class: "muted" }, "or choose one. It is not stored."), input)];
 }
 
 function textBox() {
-  const box = el("textarea", { id: "some-text", rows: "6", "aria-label": "Text", placeholder: "Write or paste a text. It is not kept." });
+  const box = el("textarea", { id: "some-text", rows: "6", "aria-label": "Text", placeholder: "Write or paste a text. It is not stored." });
   return [box, el("button", { onclick: () => box.value.trim() && tryOne(new Blob([box.value])) }, "Try")];
 }
 
@@ -90,7 +90,7 @@ async function tryOne(file) {
   if (file.size > LARGEST) return trial.replaceChildren(el("p", { class: "bad-text" }, "More than 64 MB."));
   const picture = state.kind === "images" ? await draw(file) : null;
   const shown = [...(picture ? [picture] : []), ...(file.name ? [el("p", { class: "muted" }, file.name)] : [])];
-  trial.replaceChildren(...shown, el("p", {}, "The model looks at it …"));
+  trial.replaceChildren(...shown, el("p", {}, "Predicting …"));
   try {
     trial.replaceChildren(...shown, ...said(await api.tryContent(file)));
   } catch (error) {
@@ -115,9 +115,9 @@ function said({ classes, probs, density_rank: rank }) {
   const list = classes.map((name, i) => [name, probs[i]]).sort((a, b) => b[1] - a[1]);
   const strange = rank !== null && rank < SEEN;
   const usual = rank === null ? [] : strange
-    ? [el("p", { class: "warning" }, el("strong", {}, "Unlike anything seen. "), about(rank ? `Of all images here, only ${percent(rank)} are less usual to the model. Do not rely on the class.`
-      : "Every image here is more usual to the model. Do not rely on the class."))]
-    : [el("p", { class: "muted" }, about(`As usual as others: ${percent(rank)} of the images here are less usual to the model.`))];
+    ? [el("p", { class: "warning" }, el("strong", {}, "Unlike anything seen. "), about(rank ? `To the model, only ${percent(rank)} of the images here are more unusual. Do not rely on the class.`
+      : "To the model, no image here is more unusual. Do not rely on the class."))]
+    : [el("p", { class: "muted" }, about(`Not unusual: to the model, ${percent(rank)} of the images here are more unusual.`))];
   const { multi } = state;
   const [best, sure] = multi ? [words(likely(classes.map((name) => ({ name })), probs)), sureOfAll(probs)] : list[0];
   return [el("p", { class: "figure" }, el("strong", {}, best), el("span", { class: "muted" }, ` ${percent(sure)} sure`)),
@@ -125,7 +125,7 @@ function said({ classes, probs, density_rank: rank }) {
     ...usual];
 }
 
-/** Set up once: a photograph that is dropped anywhere on the page is tried. */
+/** Call once: try an image that is dropped anywhere on the page. */
 export function start(go) {
   const isFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragover", (event) => {
@@ -136,7 +136,7 @@ export function start(go) {
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) document.body.classList.remove("dropping"); });
   addEventListener("drop", (event) => {
     if (!isFile(event)) return;
-    event.preventDefault(); // or the browser would leave the page for it
+    event.preventDefault(); // otherwise the browser opens the file
     document.body.classList.remove("dropping");
     if (event.dataTransfer.files[0]) go("export", event.dataTransfer.files[0]);
   });

@@ -1,5 +1,5 @@
-// One image at a time. The next ones are fetched and decoded while this one is looked at, and shown
-// as soon as it is answered: a key is always for the image that is seen, however slow the server.
+// One image at a time. The next ones are loaded and decoded in advance, and shown as soon as this one
+// is answered: a key is always for the image on the screen, however slow the server is.
 
 import * as api from "./api.js";
 import * as choices from "./choices.js";
@@ -15,7 +15,7 @@ import { Zoom } from "./zoom.js";
 const AHEAD = 4;
 const pictures = new Map(); // number of an image -> its decoded <img>, or the text
 let questions = [];
-const pending = new Set(); // images whose answers are on their way
+const pending = new Set(); // images whose answers are being sent
 let busy = false; // an answer is being undone
 let last = null; // token of the last answer before the page was opened
 let state = null;
@@ -36,7 +36,7 @@ export async function start(first) {
   await refill();
 }
 
-/** A class is the answer; where an image can have several, it is switched on and off. */
+/** A class is the answer; where an image can have several, the class is switched on or off. */
 const choose = (name) => state.multi ? sets.toggle(name, state) : answer(name);
 const submit = () => answer(sets.current(state));
 
@@ -45,13 +45,13 @@ function drawChoices() {
   sets.drawChosen(state);
 }
 
-/** New state of the server: what stands beside the image. */
+/** Show a new state of the server, beside the image. */
 export function update(now) {
   const classes = JSON.stringify(now.classes) !== JSON.stringify(state.classes);
   state = now;
   if (classes) drawChoices();
   drawSide();
-  if ((classes || !questions.length) && !busy) refill(); // what the model believes goes by class
+  if ((classes || !questions.length) && !busy) refill(); // predictions are listed by class
 }
 
 async function refill() {
@@ -91,7 +91,7 @@ function picture(question) {
 async function show() {
   const question = questions[0];
   if (!question) {
-    const nothing = pending.size ? "Waiting for the server." : about(state.progress.images ? "Every image has an answer." : "There are no images in this folder.");
+    const nothing = pending.size ? "Waiting for the server." : about(state.progress.images ? "All images have an answer." : "There are no images in this folder.");
     $("stage").replaceChildren(el("p", { class: "stage-note" }, nothing));
     delete $("stage").dataset.image;
     $("file").textContent = "";
@@ -100,10 +100,10 @@ async function show() {
     drawSide();
     return;
   }
-  if ($("stage").dataset.image === `${question.image}`) return drawSide(); // as it is: scrolled, zoomed
+  if ($("stage").dataset.image === `${question.image}`) return drawSide(); // keep the scroll and zoom
   const shown = picture(question);
   if (!(await shown.ready)) {
-    // The server has noted that it cannot be shown, and gives another one.
+    // The server has recorded that it cannot be shown, and sends another one.
     pictures.delete(question.image);
     toast(`${question.path} cannot be shown`);
     await refill();
@@ -147,7 +147,7 @@ async function mark(how) {
   const question = questions[0];
   if (!question || $("stage").dataset.image !== `${question.image}`) return;
   await how(question);
-  const shown = questions[0]; // may be another object by now, of the same image
+  const shown = questions[0]; // may be a new object for the same image
   if (shown?.image === question.image) Object.assign(shown, { flagged: question.flagged, notes: question.notes });
   drawMarks();
 }
@@ -170,7 +170,7 @@ async function undo() {
     if (!token) return toast("There is nothing to undo.");
     const reply = await api.undo(token, AHEAD);
     await take(reply);
-    toast(reply.undone > 1 ? `${reply.undone} answers taken back.` : "Taken back.");
+    toast(reply.undone > 1 ? `${reply.undone} answers undone.` : "Undone.");
   } catch (error) {
     api.complain(error.message);
   } finally {
@@ -178,7 +178,7 @@ async function undo() {
   }
 }
 
-/** What the model believes of the image that is shown; undefined if it is hidden or unknown. */
+/** The prediction for the image that is shown; undefined if it is hidden or unknown. */
 function guess() {
   const belief = questions[0]?.belief;
   return belief && (state.multi ? sets.likely(state.classes, belief.probs) : sorted(belief)[0][0]);
@@ -204,7 +204,7 @@ export function key(event) {
   return true;
 }
 
-/** Show the rest of a long text, then go down and up in it. */
+/** Show the rest of a long text, then scroll down and up. */
 function scroll(direction) {
   if (direction === "ArrowDown" && unfold($("stage").querySelector(".text"))) return;
   const down = direction === "ArrowDown" ? 1 : -1;
@@ -226,21 +226,21 @@ function drawSide() {
 }
 
 function because({ reason, belief, round }) {
-  if (belief && belief.round !== round) belief = null; // of a newer model than the one that asked
+  if (belief && belief.round !== round) belief = null; // from a newer model than the one that asked
   const top = belief && (state.multi ? unsure(belief) : sorted(belief)).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
-    uncertain: ["Uncertain", top ? `One of those that the model is least sure of: ${top}.`
-      : "One of those that an earlier model was least sure of."],
-    new: ["New", belief ? about(`Unlike what it has learnt from: of all images, ${rare} are less usual to it.`)
-      : "Unlike what an earlier model had learnt from."],
+    uncertain: ["Uncertain", top ? `The model is very uncertain here: ${top}.`
+      : "An earlier model was very uncertain here."],
+    new: ["New", belief ? about(`Unlike the labelled images: to the model, ${rare} of all images are more unusual.`)
+      : about("Unlike the images that an earlier model was trained on.")],
     coverage: ["Coverage", about("Typical of a group of images that has no label yet.")],
-    audit: ["Audit", "Drawn at random, to estimate how good the model is."],
-    second: ["Second opinion", "Somebody else has labelled it: one of ten is asked of two people."],
-    again: ["Once more", about("The model doubts the label of this image: look again.")],
-    random: ["By chance", "The model has nothing to ask yet."],
+    audit: ["Audit", "Drawn at random, to estimate the accuracy of the model."],
+    second: ["Second opinion", about("Somebody else has labelled it: one in ten images is asked of two people.")],
+    again: ["Check", about("The label of this image may be wrong: please answer again.")],
+    random: ["Random", "The model has not chosen questions yet."],
   };
-  const [name, text] = texts[reason] ?? ["Again", "You took your answer back."];
+  const [name, text] = texts[reason] ?? ["Again", "You have undone your answer."];
   return [el("strong", { class: "tag" }, name), text];
 }
 
@@ -249,18 +249,18 @@ const unsure = (belief) => sorted(belief).sort((a, b) => Math.abs(a[1] - 0.5) - 
 const sorted = (belief) =>
   state.classes.map(({ name }, i) => [name, belief.probs[i] ?? 0]).sort((a, b) => b[1] - a[1]);
 
-/** What the model believes would lead the person who is asked. */
+/** Whether the prediction is hidden, because it could influence the answer. */
 const isHidden = (question) => question?.reserved || ["again", "second"].includes(question?.reason);
 
 function believed(question) {
   const say = (text) => [el("p", { class: "muted" }, text)];
-  if (isHidden(question)) return say("Hidden for this question, so that it does not lead you.");
-  if (!question?.belief) return say(state.rounds.length ? about("It has not seen this image yet.") : "No model yet: it starts with your first answers.");
+  if (isHidden(question)) return say("Hidden for this question, so that it does not influence you.");
+  if (!question?.belief) return say(state.rounds.length ? about("The model has not seen this image yet.") : "There is no model yet: it needs your first answers.");
   const list = sorted(question.belief), { multi } = state;
   const sure = multi ? sets.sureOfAll(question.belief.probs) : list[0][1];
   return [el("div", { class: "figure guess" },
     el("p", {}, el("strong", {}, ...named(guess())), el("span", { class: "muted" }, ` ${percent(sure)} sure`)),
-    el("button", { id: "take", onclick: () => answer(guess()) }, "Take it ", el("kbd", {}, multi ? "Shift+Enter" : "Enter"))),
+    el("button", { id: "take", onclick: () => answer(guess()) }, "Accept ", el("kbd", {}, multi ? "Shift+Enter" : "Enter"))),
     ...list.slice(0, multi ? 8 : 5).map(([name, p], i) => el("div", { class: "belief" },
       el("span", { class: "name" }, name), paint(bar(p, (multi ? p <= 0.5 : i) ? "other of-class" : "of-class"), name), el("span", { class: "value" }, percent(p))))];
 }
@@ -275,7 +275,7 @@ function drawProgress() {
       el("span", { class: "muted" }, ` of ${planned.toLocaleString("en")} ${state.budget ? "planned" : state.kind} · ${audited} in the audit`)),
     bar(labelled / Math.max(1, planned), "wide"),
     ...(state.budget && labelled >= state.budget
-      ? [el("p", { class: "done" }, "The plan is fulfilled. Go on if you like, or export the labels.")] : []),
+      ? [el("p", { class: "done" }, "All planned answers are given. Continue if you like, or export the labels.")] : []),
     el("details", { open }, el("summary", {}, "By class"),
       ...state.classes.map(({ name }) => el("div", { class: "belief" }, el("span", { class: "name" }, name),
         paint(bar((classes[name] ?? 0) / most, "of-class"), name), el("span", { class: "value" }, `${classes[name] ?? 0}`)))),

@@ -5,7 +5,7 @@ import { about, count, el } from "./dom.js";
 
 export function drawMatrix({ classes, matrix }, open) {
   const total = matrix.flat().reduce((sum, n) => sum + n, 0);
-  if (!total) return [el("p", { class: "muted" }, "Shown when labels have been checked by models without them.")];
+  if (!total) return [el("p", { class: "muted" }, "Shown after labels have been checked by models trained without them.")];
   const names = classes.map(({ name }) => name);
   const most = Math.max(...matrix.flat());
   const cell = (n, i, j) => {
@@ -21,5 +21,5 @@ export function drawMatrix({ classes, matrix }, open) {
         el("caption", {}, "Rows: the label. Columns: the prediction."),
         el("thead", {}, el("tr", {}, el("td", {}), ...names.map((name) => el("th", { scope: "col" }, el("span", {}, ...named(name)))))),
         el("tbody", {}, ...matrix.map((row, i) => el("tr", {}, el("th", { scope: "row" }, el("span", {}, ...named(names[i]))), ...row.map((n, j) => cell(n, i, j))))))),
-    el("p", { class: "muted" }, about(`${count(total, "image")}, without those of the audit. A number opens its images.`))];
+    el("p", { class: "muted" }, about(`${count(total, "image")}, without those of the audit. Click a number to see its images.`))];
 }

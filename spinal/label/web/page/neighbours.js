@@ -1,4 +1,4 @@
-// The labelled images that are most like one: why the model may think what it thinks.
+// The most similar labelled images, which may explain the prediction.
 
 import * as api from "./api.js";
 import { named } from "./colours.js";
@@ -6,17 +6,17 @@ import { about, el, toast, words } from "./dom.js";
 import { preview } from "./text.js";
 import * as viewer from "./viewer.js";
 
-/** Draw them into a node; nothing if there are none. */
+/** Draw them into a node, which is hidden if there are none. */
 export async function drawNeighbours(node, image, state) {
   node.dataset.image = image;
   let images = [];
   try {
     ({ images } = await api.get(`/api/neighbours/${image}`));
-  } catch { /* they are not needed */ }
-  if (node.dataset.image !== String(image)) return; // another one is asked by now
+  } catch { /* show none */ }
+  if (node.dataset.image !== String(image)) return; // another image is shown now
   const bySize = [...grouped(images)].sort((a, b) => b[1].length - a[1].length);
   node.hidden = !images.length;
-  node.replaceChildren(el("h2", {}, about("Labelled images like this one")),
+  node.replaceChildren(el("h2", {}, about("Similar labelled images")),
     el("div", { class: `near ${state.kind}` }, ...bySize.flatMap(([label, all]) => all.map((item) =>
       el("button", { title: state.kind === "texts" ? null : item.path, "aria-label": `${label}: ${item.path}`, onclick: () => open(images, item, state) },
         preview(item, state.kind), el("span", { class: "name" }, ...named(item.label)))))));
@@ -30,7 +30,7 @@ function grouped(images) {
 
 export const hideNeighbours = (node) => { node.hidden = true; node.dataset.image = ""; };
 
-/** Look at one of them; its label can be wrong, and corrected. */
+/** Open one of them; its label can be corrected. */
 const open = (images, item, state) => viewer.show(images, item, state, { give, isKept: () => false });
 
 async function give(image, label) {

@@ -1,4 +1,4 @@
-// Flags and notes: what a person says of an image beside its class. Each person has their own.
+// Flags and notes on images. Each person has their own.
 
 import * as api from "./api.js";
 import { $, about, count, el, toast } from "./dom.js";
@@ -9,7 +9,7 @@ const mine = ({ notes }) => (notes ?? []).find(({ person }) => person === api.pe
 
 export const isMineFlagged = (item) => Boolean(mine(item)?.flagged);
 
-/** Change flag or note of images, and what is known of the first. */
+/** Change the flag or the note of images, and update the item of the first. */
 async function change(images, what, item) {
   try {
     const known = await api.note(images, what);
@@ -21,18 +21,18 @@ async function change(images, what, item) {
   }
 }
 
-/** Flag an image, or flag it no more. */
+/** Flag an image, or remove the flag. */
 export const toggleFlag = (item) => change([item.image], { flagged: !isMineFlagged(item) }, item);
 
-/** Flag images, and offer to take it back. */
+/** Flag images, or remove their flags, and offer to undo it. */
 export async function flag(images, flagged, done = () => {}) {
   if (!(await change(images, { flagged }))) return;
-  toast(about(`${count(images.length, "image")} ${flagged ? "flagged" : "not flagged any more"}.`),
+  toast(about(`${count(images.length, "image")} ${flagged ? "flagged" : "no longer flagged"}.`),
     { text: "Undo", run: () => flag(images, !flagged, done) });
   done();
 }
 
-/** Write a note on an image; resolves when the dialog is closed, to whether something changed. */
+/** Write a note on an image; resolves when the dialog closes, to whether the note changed. */
 export function editNote(item) {
   const before = mine(item)?.note ?? "";
   const dialog = $("note-dialog");
@@ -53,7 +53,7 @@ export function editNote(item) {
   }, { once: true }));
 }
 
-/** What is noted on an image, as paragraphs. */
+/** The flags and notes on an image, as paragraphs. */
 export function remarks({ notes = [] }) {
   const flagged = notes.filter((said) => said.flagged).map(({ person }) => person);
   return [...(flagged.length ? [el("p", { class: "remark flagged" }, `Flagged by ${flagged.join(", ")}`)] : []),
@@ -61,6 +61,6 @@ export function remarks({ notes = [] }) {
       el("p", { class: "remark" }, note, el("span", { class: "muted" }, ` (${person})`)))];
 }
 
-/** Signs on a tile. */
+/** Icons on a tile. */
 export const marks = (item) => el("span", { class: "marks", "aria-hidden": "true" }, ...Object.keys(SHAPES).filter((name) => item[name])
   .map((name) => el("span", { class: name }, el("svg:svg", { viewBox: "0 0 16 16" }, el("svg:path", { d: SHAPES[name] })))));

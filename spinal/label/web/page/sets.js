@@ -1,25 +1,25 @@
-// Several classes for an image: sets of them, the buttons that switch classes on and off, and words.
+// Several classes for an image: sets of classes, and the buttons that switch classes on and off.
 
 import { named } from "./colours.js";
 import { $, el, percent, words } from "./dom.js";
 
-/** The classes that are more probable than not, from the probability of each. */
+/** The classes with a probability above one half. */
 export const likely = (classes, probs) => classes.filter((_, i) => probs[i] > 0.5).map(({ name }) => name);
 
-/** How probable it is that all of these are right. */
+/** The probability that the whole set is right. */
 export const sureOfAll = (probs) => probs.reduce((product, p) => product * Math.max(p, 1 - p), 1);
 
 /** The same set in the order of the classes. */
 const inOrder = (set, classes) => classes.map(({ name }) => name).filter((name) => set.has(name));
 
-/** Classes that are probably missing in a label, or too much, each with its probability. */
+/** Classes that a label probably lacks or has too many, each with its probability. */
 export const doubts = (label, instead) => instead.map(({ label: name, confidence }) =>
   `${label.includes(name) ? `${name} is doubted` : `${name} is missing?`} ${percent(confidence)}`).join(", ");
 
-/** What is switched on for the image that is shown. */
+/** The classes that are switched on for the image that is shown. */
 const chosen = new Set();
 
-/** Let the buttons of the classes, and the one that sends, show what is switched on. */
+/** Show on the buttons which classes are switched on. */
 export function drawChosen({ classes, multi }) {
   $("submit").hidden = !multi;
   if (!multi) return;
@@ -35,13 +35,13 @@ export function toggle(name, state) {
 
 export const current = ({ classes }) => inOrder(chosen, classes);
 
-/** Nothing is switched on for the next image. */
+/** Switch all classes off, for the next image. */
 export function clear(state) {
   chosen.clear();
   drawChosen(state);
 }
 
-/** Buttons that change a set of their own, such as that of a tile; ``changed`` is called with it. */
+/** Buttons that change their own set of classes, such as that of a tile; ``changed`` is called with it. */
 export class Editor {
   constructor(label, classes, changed) {
     [this.set, this.classes, this.changed] = [new Set(label ?? []), classes, changed];

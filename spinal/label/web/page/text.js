@@ -1,22 +1,22 @@
-// Texts: read from the server, folded where they are long, with the words that speak for the guess.
+// Texts: loaded from the server, folded if long, with the words that support the prediction.
 
 import * as api from "./api.js";
 import { count, el } from "./dom.js";
 
 const FOLD = 1500; // characters of a text that are shown at first
-const EXCERPT = 260; // of a tile
+const EXCERPT = 260; // characters on a tile
 const WORD = /[\p{L}\p{N}_]{2,}/gu;
 
 export const fetchText = (image) => api.get(`/text/${image}`);
 
-/** Where a text is cut: at the end of a word, near a number of characters. */
+/** Where to cut a text: at the end of a word, near this length. */
 function cutAt(text, length) {
   if (text.length <= length * 1.2) return text.length;
   const space = text.lastIndexOf(" ", length);
   return space > length / 2 ? space : length;
 }
 
-/** The text with its marked words, as nodes; the strongest are marked most. */
+/** The text with its marked words, as nodes; strong words have a stronger colour. */
 function marked(text, marks) {
   const weights = new Map(marks), most = Math.max(...weights.values());
   const nodes = [];
@@ -36,7 +36,7 @@ const countMarks = (text, marks) => {
   return [...text.matchAll(WORD)].filter(([word]) => words.has(word.toLowerCase())).length;
 };
 
-/** A text to be read, folded if it is long. */
+/** A full text, folded if it is long. */
 export function fullText({ text, cut, marks }, withMarks) {
   const shown = withMarks ? marks : [];
   const fold = cutAt(text, FOLD), rest = text.slice(fold);
@@ -55,14 +55,14 @@ export function fullText({ text, cut, marks }, withMarks) {
   return node;
 }
 
-/** Show all of a text; false if all of it is there already. */
+/** Unfold a text; false if it is already unfolded. */
 export function unfold(node) {
   if (!node?.querySelector(".text-unfold")) return false;
   node.unfold();
   return true;
 }
 
-/** A small image, or the beginning of a text; `loaded` is called when it is there. */
+/** A small image, or the beginning of a text; `loaded` is called when it is loaded. */
 export function preview({ image }, kind, loaded = () => {}) {
   if (kind !== "texts") return el("img", { src: `/thumb/${image}`, loading: "lazy", alt: "", draggable: "false", onload: loaded });
   const node = el("div", { class: "tile-text", dir: "auto" });
@@ -74,7 +74,7 @@ export function preview({ image }, kind, loaded = () => {}) {
   return node;
 }
 
-/** The beginning of a text, or what stands around its first marked word. */
+/** The beginning of a text, or the part around its first marked word. */
 function excerpt({ text, marks }) {
   const first = new Set(marks.slice(0, 3).map(([word]) => word));
   const match = [...text.matchAll(WORD)].find(([word]) => first.has(word.toLowerCase()));

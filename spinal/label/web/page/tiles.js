@@ -1,4 +1,4 @@
-// Many images at a time: sure guesses (confirmed in bulk), likely mistakes, outliers, disagreements.
+// Many images at a time: confident guesses (confirmed together), likely mistakes, outliers, disagreements.
 
 import * as agreement from "./agreement.js";
 import * as api from "./api.js";
@@ -13,36 +13,36 @@ const PAGE = 60;
 
 const KINDS = {
   guesses: {
-    title: "Sure guesses",
-    intro: "What the model is surest of. Take out what is wrong, or give it its class; confirm the rest at once.",
-    empty: "Nothing here: the model guesses no more unlabelled images to be of this class.",
+    title: "Confident guesses",
+    intro: "The model's most confident predictions. Click images that are wrong to leave them out, or correct their class. Then confirm the rest together.",
+    empty: "Nothing here: the model predicts this class for no other unlabelled image.",
     caption: (item) => [...(item.editor ? [el("strong", {}, ...named(item.editor.label))] : []), `${percent(item.confidence)} sure`],
     bulk: true,
   },
   mistakes: {
     title: "Likely mistakes",
-    intro: "Labels that a model which was not told them would not have given. Keep them, or correct them.",
-    empty: "No label looks wrong. Labels are checked while the model has nothing else to do.",
+    intro: "Labels that a model trained without them would not predict. Keep them, or correct them.",
+    empty: "No label looks wrong. Labels are checked when the model has nothing else to do.",
     caption: (item) => [el("span", {}, "Labelled ", el("strong", {}, ...named(item.label))),
       el("span", { class: "muted" }, item.editor ? doubts(item.label, item.instead) : `looks like ${item.instead}, ${percent(item.instead_confidence)}`)],
     keep: true,
   },
   outliers: {
     title: "Outliers",
-    intro: "Images that are least like those the model has learnt from. They may belong to no class: skip them, or give them one.",
+    intro: "Images that are least like those the model was trained on. They may belong to no class: skip or label them.",
     empty: "Nothing here yet: outliers are known after the first fit.",
     caption: (item) => [el("span", { class: "muted" }, `${words(item.label)}? ${percent(item.confidence)}`)],
     skip: true,
   },
   disagreements: {
     title: "Disagreements",
-    intro: "People gave these images different labels. They are not learnt from until somebody decides.",
+    intro: "People gave these images different labels. They are not used for training until somebody decides.",
     empty: "Nobody disagrees.",
     caption: (item) => [...item.answers.map(({ person, label }) => el("span", {}, `${person}: `, el("strong", {}, ...named(label)))),
-      ...(item.consensus ? [el("span", { class: "muted" }, `all, and the model: ${words(item.consensus.label)}, ${percent(item.consensus.confidence)}`)] : [])],
+      ...(item.consensus ? [el("span", { class: "muted" }, `consensus with the model: ${words(item.consensus.label)}, ${percent(item.consensus.confidence)}`)] : [])],
   },
 };
-const SETS = "What the model is surest of, with all classes that it guesses. Switch classes on or off, take out what is unclear; confirm the rest at once.";
+const SETS = "The model's most confident predictions, with all their classes. Switch classes on or off, and click unclear images to leave them out. Then confirm the rest together.";
 const REASONS = { guesses: "guess", mistakes: "mistake", outliers: "outlier", disagreements: "disagreement" };
 
 let kind = null, state = null, label = null, items = [], shown = 0;
@@ -76,7 +76,7 @@ async function load(start) {
   afterChange();
 }
 
-/** Where an image can have several classes, a tile begins with those that were given or guessed. */
+/** Where an image can have several classes, a tile starts with those of the label or prediction. */
 function withEditor(item) {
   if (!state.multi) return item;
   item.editor = new Editor(item.label ?? item.consensus?.label ?? item.answers[0].label, state.classes, () => {
@@ -106,7 +106,7 @@ function confirmButton() {
     unseen ? el("p", { class: "muted" }, `${count(unseen, "more", "more")} further down, not yet seen`) : null);
 }
 
-/** Tiles in view; one has been seen when its image was there while it was in view. */
+/** Watches which tiles are in view; one counts as seen if its image was loaded while in view. */
 const watcher = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     const item = items.find((each) => nodeOf(each) === target);
@@ -189,7 +189,7 @@ async function send(chosen, decide) {
   focus(Math.min(focused, items.length - 1));
 }
 
-/** Take back what was answered last, all of it that was confirmed at once. */
+/** Undo the last answer, and all that were confirmed together with it. */
 async function undoLast() {
   if (await api.undoLast()) await load(0);
 }
@@ -204,7 +204,7 @@ function focus(i) {
   if (i >= 0 && items[i]) nodeOf(items[i]).focus();
 }
 
-/** Arrows go through the tiles; the keys of classes, Enter and space act on the one in focus. */
+/** Arrows go through the tiles; the keys of classes, Enter and space act on the focused one. */
 export function key(event) {
   const at = items.findIndex((item) => nodeOf(item) === document.activeElement);
   const columns = getComputedStyle($("grid")).gridTemplateColumns.split(" ").length;

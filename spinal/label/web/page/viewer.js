@@ -1,4 +1,4 @@
-// One image of many, large: who said what about it, and buttons to change that.
+// One image of many, large, with everybody's answers and buttons to change the label.
 
 import * as api from "./api.js";
 import { named } from "./colours.js";
@@ -12,7 +12,7 @@ import { Zoom } from "./zoom.js";
 
 let items = [], at = 0, state = null, actions = null, zoom = null, editor = null;
 
-/** Show one of some images; the arrows go through the others. */
+/** Show one of several images; the arrows go through the others. */
 export function show(all, item, now, can) {
   [items, at, state, actions] = [all, all.indexOf(item), now, can];
   draw();
@@ -33,19 +33,19 @@ async function draw() {
     stage,
     el("div", { id: "viewer-side" },
       el("div", { class: "viewer-head" }, title, el("button", { class: "quiet", "aria-label": "Close", onclick: close }, "✕")), facts,
-      kept ? el("p", { class: "muted" }, "Reserved for the audit: it is asked when its turn comes.")
+      kept ? el("p", { class: "muted" }, "Reserved for the audit: it will be asked later, at random.")
         : el("div", { class: "choices" }, ...(state.multi ? switches(item) : state.classes.map(({ name, keys }) =>
           el("button", { "aria-pressed": String(name === item.label), onclick: () => give(name) }, ...named(name), keys[0] ? el("kbd", {}, keys[0].toUpperCase()) : null)))),
       near,
       el("div", { class: "viewer-actions" },
-        el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": about("Image before") }, "‹"),
+        el("button", { onclick: () => turn(-1), disabled: at === 0, "aria-label": about("Previous image") }, "‹"),
         el("button", { onclick: () => turn(1), disabled: at === items.length - 1, "aria-label": about("Next image") }, "›"),
         el("button", { class: "flag", disabled: true, "aria-pressed": "false", onclick: () => mark(toggleFlag) }, "Flag ", el("kbd", {}, ".")),
         el("button", { class: "note", disabled: true, onclick: () => mark(editNote) }, "Note ", el("kbd", {}, ",")),
         ...(actions.alike ? [el("button", { onclick: () => actions.alike(item.image) }, about("Similar images"))] : []))));
   zoom = new Zoom(stage);
   drawNeighbours(near, item.image, state);
-  // The button that was pressed is a new one now: the focus stays with it.
+  // The button that was pressed has been replaced: move the focus to the new one.
   const buttons = [...$("viewer").querySelectorAll("button:enabled")];
   if (was !== null) (buttons.find((button) => button.textContent === was) ?? $("viewer")).focus();
   try {
@@ -69,7 +69,7 @@ function switches(item) {
   return [...editor.buttons, save];
 }
 
-/** All of a text, and where it occurs as the title, as soon as it is there. */
+/** A full text, with its place as the title, when it is loaded. */
 function textOf({ image }, title) {
   const node = el("div", {});
   fetchText(image).then((reply) => {
@@ -83,7 +83,7 @@ function described({ answers, predicted, confidence }) {
   const said = answers.map(({ person, label, at: when }) => el("p", {}, el("strong", {}, ...named(label ?? "skipped")),
     el("span", { class: "muted" }, ` by ${person}, ${new Date(when).toLocaleDateString("en", { dateStyle: "medium" })}`)));
   const guess = predicted ? [el("p", { class: "muted" }, answers.length
-    ? `The model would say ${words(predicted)}, ${percent(confidence)} sure.` : `The model says ${words(predicted)}, ${percent(confidence)} sure.`)] : [];
+    ? `Without the label, the model predicts ${words(predicted)}, ${percent(confidence)} sure.` : `The model predicts ${words(predicted)}, ${percent(confidence)} sure.`)] : [];
   return [...(said.length ? said : [el("p", { class: "muted" }, "No answer yet.")]), ...guess];
 }
 
@@ -111,18 +111,18 @@ async function give(label) {
   draw();
 }
 
-/** Set up once: keys inside the dialog, which the page leaves to it. */
+/** Call once: handle keys inside the dialog, which the page ignores. */
 export function start() {
   $("viewer").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input")) return; // a slider has keys of its own
+    if (event.target.closest("input")) return; // a slider handles its own keys
     const name = classOf(event.key, state);
     if (name && state.multi) editor.toggle(name);
     else if (name) give(name);
     else if (event.key === "Enter" && state.multi && !event.target.closest("button")) give(editor.label);
     else if (event.key === ".") mark(toggleFlag);
     else if (event.key === ",") mark(editNote);
-    else if (zoom.key(event)) { /* it was for the image */ }
+    else if (zoom.key(event)) { /* handled by the zoom */ }
     else if (event.key === "ArrowRight") turn(1);
     else if (event.key === "ArrowLeft") turn(-1);
     else return;

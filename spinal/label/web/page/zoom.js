@@ -1,11 +1,11 @@
-// Zoom and pan by wheel, pinch, drag and keys; brightness and contrast, which stay for later images.
+// Zoom and pan by wheel, pinch, drag and keys; brightness and contrast, which are kept for later images.
 
 import { el } from "./dom.js";
 
 const MOST = 16, STEP = 1.4, PAN = 60;
 const tones = { brightness: 1, contrast: 1 };
 
-/** Let people zoom into the image in a stage. Tools are added to the frame around it. */
+/** Zoom for the image in a stage. The tools are added to the frame around it. */
 export class Zoom {
   constructor(stage, frame = stage) {
     this.stage = stage;
@@ -16,7 +16,7 @@ export class Zoom {
       el("button", { class: "quiet", onclick: () => this.tone({ brightness: 1, contrast: 1 }) }, "Reset"));
     this.half = el("button", { class: "half", "aria-label": "Brightness and contrast", title: "Brightness [ ], contrast { }", "aria-expanded": "false",
       onclick: () => { this.panel.hidden = !this.panel.hidden; this.half.setAttribute("aria-expanded", String(!this.panel.hidden)); } });
-    this.tools = el("div", { class: "stage-tools", role: "group", "aria-label": "Zoom and light" },
+    this.tools = el("div", { class: "stage-tools", role: "group", "aria-label": "Zoom, brightness and contrast" },
       el("button", { "aria-label": "Zoom out", title: "Zoom out: −", onclick: () => this.zoom(1 / STEP) }, "−"), this.level,
       el("button", { "aria-label": "Zoom in", title: "Zoom in: +", onclick: () => this.zoom(STEP) }, "+"), this.half, this.panel);
     frame.append(this.tools);
@@ -26,7 +26,7 @@ export class Zoom {
 
   get image() { return this.stage.querySelector("img"); }
 
-  /** Another image is shown: all of it, in the same light. */
+  /** Show a new image whole, with the same brightness and contrast. */
   fresh() {
     this.tools.hidden = !this.image;
     this.whole();
@@ -38,7 +38,7 @@ export class Zoom {
     this.draw();
   }
 
-  /** Zoom by a factor; what is at (x, y), from the middle of the stage, stays there. */
+  /** Zoom by a factor; the point (x, y), relative to the centre of the stage, stays in place. */
   zoom(factor, x = 0, y = 0) {
     const scale = Math.max(1, Math.min(MOST, this.scale * factor));
     this.x = x - ((x - this.x) * scale) / this.scale;
@@ -77,7 +77,7 @@ export class Zoom {
     if (this.image) this.image.style.filter = changed ? `brightness(${tones.brightness}) contrast(${tones.contrast})` : "";
   }
 
-  /** Whether a key was for this. */
+  /** Handle a key; returns whether it did. */
   key({ key, shiftKey }) {
     const arrow = { ArrowLeft: [PAN, 0], ArrowRight: [-PAN, 0], ArrowUp: [0, PAN], ArrowDown: [0, -PAN] }[key];
     const tone = { "[": ["brightness", -0.1], "]": ["brightness", 0.1], "{": ["contrast", -0.1], "}": ["contrast", 0.1] }[key];
@@ -97,7 +97,7 @@ export class Zoom {
       return [clientX - box.left - box.width / 2, clientY - box.top - box.height / 2];
     };
     this.stage.addEventListener("wheel", (event) => {
-      // Where the page itself scrolls, the wheel is for that, unless Ctrl is held (or two fingers are).
+      // If the page itself scrolls, the wheel scrolls it, unless Ctrl is held (as with a pinch).
       if (!this.image || (!event.ctrlKey && document.documentElement.scrollHeight > innerHeight)) return;
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), ...at(event));
