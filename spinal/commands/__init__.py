@@ -1,1 +1,1 @@
-"""The command line: a file for each command, their common options in `options`."""
+"""The command line: a file for each command; common options are in `options`."""

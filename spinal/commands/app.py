@@ -1,6 +1,6 @@
-"""The command ``spinal``: ``spinal --help`` is its manual.
+"""The command ``spinal``; its manual is ``spinal --help``.
 
-Commands import what they need when they are called: ``spinal --help`` need not wait for torch.
+Commands import what they need only when called, so that ``spinal --help`` does not import torch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ app = typer.Typer(
         "**Write your own experiment:** `spinal protocols digits > mine.toml`, edit it, "
         "`spinal run mine.toml`.\n\n"
         "**If something is missing:** `spinal doctor` shows what is installed and what was found, "
-        "and the commands that get the rest."
+        "and the commands that install the rest."
     ),
 )
 
@@ -92,7 +92,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "The paper's other experiments": (
         uncertainty_alone.uncertainty_alone, full_mnist.full_mnist,
     ),
-    "What there is": (protocols.protocols, methods.methods, datasets.datasets, doctor.doctor),
+    "Information": (protocols.protocols, methods.methods, datasets.datasets, doctor.doctor),
 }  # fmt: skip
 for _panel, _commands in _PANELS.items():
     for _command in _commands:

@@ -1,4 +1,4 @@
-"""``spinal classes``: the classes of a project, and changes of them."""
+"""``spinal classes``: lists and changes the classes of a project."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def classes(
     merge: Annotated[
         _Pairs,
         typer.Option(
-            metavar="CLASS=INTO", help="Give the answers of a class to another, and remove it."
+            metavar="CLASS=INTO", help="Move the answers of a class to another, and remove it."
         ),
     ] = None,
     remove: Annotated[
         _Pairs,
         typer.Option(
             metavar="NAME",
-            help="Remove a class; its answers are set aside, and the images asked again. With "
+            help="Remove a class; its answers are set aside, and the images are asked again. With "
             "--multi, answers keep their other classes.",
         ),
     ] = None,
     key: Annotated[
         _Pairs,
-        typer.Option(metavar="CLASS=KEY", help="Choose the key of a class; CLASS=: the usual."),
+        typer.Option(metavar="CLASS=KEY", help="Choose the key of a class; CLASS= for default."),
     ] = None,
     colour: Annotated[
         _Pairs,
         typer.Option(
-            metavar="CLASS=#RRGGBB", help="Choose the colour of a class; CLASS=: the usual."
+            metavar="CLASS=#RRGGBB", help="Choose the colour of a class; CLASS= for default."
         ),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last change.")] = False,
 ) -> None:
     """List the classes of a project, or change them.
 
-    Each option but `--undo` may be repeated. They are done in the order above, and each can be
-    undone, the last one first. The page may be open meanwhile.
+    All options except `--undo` may be repeated. Changes are made in the order above, and can be
+    undone, the last one first. The page may be open at the same time.
     """
     from spinal.label.store.classes import describe_change
     from spinal.label.store.project import open_project

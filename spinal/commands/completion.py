@@ -1,4 +1,4 @@
-"""Names that a shell completes after the Tab key. Nothing here imports torch."""
+"""Shell completion of names. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import spinal
 
 
 def complete_method(incomplete: str) -> list[tuple[str, str]]:
-    """Methods that begin so, each with its summary."""
+    """Methods that start with this text, each with its summary."""
     from spinal.methods import METHODS
 
     return [(n, m.summary) for n, m in METHODS.items() if n.startswith(incomplete)]
 
 
 def complete_acquisition(incomplete: str) -> list[str]:
-    """Acquisition functions of any method that begin so."""
+    """Acquisition functions of any method that start with this text."""
     from spinal.methods import METHODS
 
     names = dict.fromkeys(name for method in METHODS.values() for name in method.choices)
@@ -23,8 +23,8 @@ def complete_acquisition(incomplete: str) -> list[str]:
 
 
 def complete_protocol(incomplete: str) -> list[str]:
-    """Protocols that come with spinal, and TOML files in the current folder, that begin so."""
-    # By file names: importing spinal.experiments would wait for torch.
+    """Built-in protocols, and TOML files in the current folder, that start with this text."""
+    # Found by file names, because spinal.experiments imports torch.
     folder = Path(spinal.__file__).parent / "experiments" / "protocols"
     names = [path.stem for path in sorted(folder.glob("*.toml"))]
     files = [path.name for path in sorted(Path().glob("*.toml"))]
@@ -32,7 +32,7 @@ def complete_protocol(incomplete: str) -> list[str]:
 
 
 def complete_dataset(incomplete: str) -> list[str]:
-    """Datasets that begin so."""
+    """Datasets that start with this text."""
     from spinal.data.names import dataset_names
 
     return [name for name in dataset_names() if name.startswith(incomplete)]

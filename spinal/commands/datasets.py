@@ -1,4 +1,4 @@
-"""``spinal datasets``: what data there are."""
+"""``spinal datasets``: lists and downloads datasets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def datasets(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Download these if they are missing, and check them.",
+            help="Download these datasets if they are missing, and check them.",
             metavar="[NAME]...",
             autocompletion=complete_dataset,
         ),

@@ -12,7 +12,7 @@ from spinal.commands.output import print_table, print_written
 
 def demo_spn(
     out: Annotated[Path, typer.Option(help="Folder for picture and table.")] = Path("spinal-demo"),
-    seed: Annotated[int, typer.Option(help="Of the split, the fit, and what goes missing.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of split, fit and missing features.")] = 0,
 ) -> None:
     """Show what an SPN can do that a softmax cannot, on handwritten digits; a few seconds."""
     from spinal.experiments.showcase import compare

@@ -1,4 +1,4 @@
-"""``spinal doctor``: what is installed, what was found, what is missing."""
+"""``spinal doctor``: shows what is installed, what was found, and what is missing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import spinal
 from spinal.commands.options import DataDir
 from spinal.commands.output import print_table
 
-#: Extras for work on spinal itself.
+#: Extras for the development of spinal itself.
 _DEVELOPMENT = ("dev", "docs")
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def doctor(data_dir: DataDir = None) -> None:
-    """Show versions, devices, threads, caches and data, and the commands that get what is missing.
+    """Show versions, devices, threads, caches and data, and the commands that install the rest.
 
     Include its output in bug reports.
     """
@@ -64,7 +64,7 @@ def _machine() -> Iterator[tuple[str, str, str]]:
         yield f"cuda:{i}", f"{properties.total_memory / 2**30:.0f} GB", properties.name
     if torch.backends.mps.is_available():
         yield "mps", "available", "Apple GPU"
-    yield "device", chosen, 'what `device="auto"` takes'
+    yield "device", chosen, 'chosen by `device="auto"`'
     named = ", ".join(f"{name}={os.environ[name]}" for name in _THREADS if name in os.environ)
     yield "threads", str(torch.get_num_threads()), named or "set OMP_NUM_THREADS to change it"
 

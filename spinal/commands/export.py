@@ -1,4 +1,4 @@
-"""``spinal export``: the labels of a project, or its classifier, for use elsewhere."""
+"""``spinal export``: writes the labels of a project, or its classifier, for use elsewhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def export(
     ] = "labels.csv",
     out: Annotated[Path | None, typer.Option(help="File or folder to write.")] = None,
     predictions: Annotated[
-        bool, typer.Option(help="Add what the model says about images or texts without a label.")
+        bool, typer.Option(help="Add predictions for images or texts without a label.")
     ] = False,
 ) -> None:
     """Write the labels of a project, or its classifier, for use elsewhere.
 
-    The model, where it is used, is fitted first if there are new labels.
+    If the model is needed and there are new labels, it is fitted first.
     """
     from spinal.label.exports.export import export as write
     from spinal.label.exports.export import export_model

@@ -1,4 +1,4 @@
-"""``spinal fit``: the model of a project, fitted to all its labels."""
+"""``spinal fit``: fits the model of a project to all its labels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def fit(project: ProjectFolder) -> None:
     """Fit the model of a project to all its labels, if there are new ones.
 
-    While `spinal label` is open, it does this by itself. `spinal predict` and `spinal export` do it
-    first, too.
+    `spinal label` does this by itself while it is open. `spinal predict` and `spinal export` also
+    do it first.
     """
     from spinal.errors import SpinalError
     from spinal.label.learning.fitting import fit_project
@@ -30,14 +30,14 @@ def fit(project: ProjectFolder) -> None:
             fit_project(opened, on_progress)
         age, needed = model_age(opened), opened.settings.first_answers
         if age.labels < needed:
-            raise SpinalError(f"{opened.home}: {age.labels} labels; {needed} are needed to begin")
+            raise SpinalError(f"{opened.home}: {age.labels} labels; {needed} are needed to start")
     finally:
         opened.close()
     typer.echo(str(age))
 
 
 def update_model(project: Project) -> None:
-    """Fit the model of an open project if there are new labels, or warn that it is old."""
+    """Fit the model of an open project if there are new labels; warn if that is not possible."""
     from spinal.label.learning.fitting import bring_up_to_date
 
     with tasks_bar("Fitting") as on_progress:

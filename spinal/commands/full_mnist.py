@@ -1,4 +1,4 @@
-"""``spinal full-mnist``: few chosen labels against all labels."""
+"""``spinal full-mnist``: compares a few chosen labels with all labels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def full_mnist(
     changes: Changes = None,
     out: ResultsFolder = Path("runs/full-mnist"),
     runs: Annotated[
-        Path, typer.Option(help="Folder with runs of SPN-CNN; they are computed if there are none.")
+        Path, typer.Option(help="Folder with runs of SPN-CNN; missing runs are computed.")
     ] = Path("runs"),
     data_dir: DataDir = None,
 ) -> None:
     """Compare SPN-CNN at 1,000 chosen labels with an SPN on raw pixels and all labels.
 
-    The paper has 97.6 % for the one, and about 98 % from the literature for the other. What is
-    done already is skipped; the report, OUT/report, is of all that is in OUT.
+    The paper has 97.6 % for the first, and about 98 % from the literature for the second. Finished
+    runs are skipped. The report, OUT/report, covers all results in OUT.
     """
     from spinal.experiments.full_labels import EXPERIMENTS, run_experiment
     from spinal.report.full_labels import comparison, finished, write_full_labels_report

@@ -1,4 +1,4 @@
-"""``spinal label``: open a folder of images or a table of texts, show the page, learn behind it."""
+"""``spinal label``: serves the page to label images or texts, and fits the model."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def label(
     ],
     classes: Annotated[
         str | None,
-        typer.Option(help="Such as cat,dog,none. Needed once; later, to add more."),
+        typer.Option(help="Such as cat,dog,none. Needed once; later only to add classes."),
     ] = None,
     project: Annotated[
         Path | None,
         typer.Option(
-            help="Where labels, features and models are kept. "
+            help="Folder for labels, features and models. "
             "[default: FOLDER/.spinal, or TABLE.spinal]"
         ),
     ] = None,
@@ -43,18 +43,18 @@ def label(
         typer.Option(
             "--multi/--no-multi",
             help="An image or text can have several of the classes, or none of them. Needed once, "
-            "when a project is begun.",
+            "when a project is created.",
             show_default=False,
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            help="Labels that are known: a CSV table with columns path and label (for texts, the "
-            "column of texts instead of path), a folder with a folder for each class (also "
-            "FOLDER itself), another project, or an export of Label Studio (JSON). Classes that it "
-            "names are added. With --multi, a label is such as `cat;dog`, or in a row for each, or "
-            "each class has a column of 0 and 1."
+            help="Known labels: a CSV table with columns path and label (for texts, the column of "
+            "texts instead of path), a folder with a folder for each class (also FOLDER itself), "
+            "another project, or an export of Label Studio (JSON). New classes in it are added. "
+            "With --multi, a label has the form `cat;dog`, or each class is in its own row, or "
+            "has its own column of 0 and 1."
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Planned number of answers.")] = None,
@@ -63,7 +63,7 @@ def label(
         typer.Option(
             "--encoder",
             "--features",
-            help="How an image or a text becomes a feature vector. "
+            help="Computes the feature vector of an image or text. "
             "[default: efficientnet-lite0; for texts, tfidf-svd]",
         ),
     ] = None,
@@ -73,8 +73,8 @@ def label(
     network: Annotated[
         str | None,
         typer.Option(
-            help="What is trained: `dense`, a layer on the features; or, with many labels, a whole "
-            "network: `fine-tuned`, that behind the features; `lenet` or `vgg`, from scratch. "
+            help="Network to train: `dense`, a layer on the features; or, with many labels, a "
+            "whole network: `fine-tuned`, the encoder itself; `lenet` or `vgg`, from scratch. "
             "[default: dense]"
         ),
     ] = None,
@@ -87,15 +87,15 @@ def label(
     acquisition: Annotated[
         str | None,
         typer.Option(
-            help="How images are chosen. [default: `auto` for spn-cnn on features, otherwise the "
-            "method's own]",
+            help="Acquisition function. [default: `auto` for spn-cnn on features, otherwise that "
+            "of the method]",
             autocompletion=complete_acquisition,
         ),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8421,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free port.")] = 8421,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     seed: Annotated[int | None, typer.Option(help="Seed of all randomness. [default: 0]")] = None,
     repair: Annotated[
@@ -115,7 +115,7 @@ def label(
         float, typer.Option(help="Seconds that the simulated annotator takes for an answer.")
     ] = 1.0,
 ) -> None:
-    """Label images or texts on a web page, while a model learns from the answers.
+    """Label images or texts on a web page, while a model is trained on the answers.
 
     The model chooses the most useful images, and is refitted in the background as answers
     arrive. The same command resumes where it stopped. An answer stays in
@@ -169,14 +169,14 @@ def label(
         opened.close()
 
 
-#: Encoders that need no check: torch would stay in the memory of the server.
+#: Encoders that are not checked, because the check would import torch into the server.
 _KNOWN_ENCODERS = ("efficientnet-lite0", "pixels", "tfidf-svd")
 
 
 def _settings_of(
     folder: Path, project: Path | None
 ) -> tuple[Path, ProjectSettings] | tuple[Path, None]:
-    """The images or texts and the settings of a project; None for a project to be."""
+    """The images or texts and the settings of a project; None if it does not exist yet."""
     from spinal.label.store.project import find_home
     from spinal.label.store.settings import read_settings
 
@@ -188,7 +188,7 @@ def _check_parts(
     settings: ProjectSettings | None, encoder: str | None, method: str | None,
     acquisition: str | None,
 ) -> None:  # fmt: skip
-    """Raise a SpinalError if a name is wrong; imports torch only if there is one to check."""
+    """Raise a SpinalError if a name is wrong; imports torch only if a name is given."""
     if encoder not in (None, *_KNOWN_ENCODERS):
         from spinal.encoders.table import check_name
 
@@ -218,7 +218,7 @@ def _read_known(
 
 
 def _introduce(project: Project, console: Console) -> None:
-    """Say what is trained, and warn if the labels, as planned, are too few for it."""
+    """Print the model, and a warning if the planned labels are too few for it."""
     settings = project.settings
     console.print(f"model: {settings.describe_model()}", markup=False)
     progress = project.store.progress()

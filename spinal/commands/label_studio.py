@@ -1,4 +1,4 @@
-"""``spinal label-studio``: Label Studio asks what spinal would ask."""
+"""``spinal label-studio``: spinal chooses the next tasks in Label Studio."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import typer
 
 
 def label_studio(
-    url: Annotated[str, typer.Option(help="Where it is.", metavar="http://HOST:PORT")],
+    url: Annotated[str, typer.Option(help="Its address.", metavar="http://HOST:PORT")],
     project: Annotated[int, typer.Option(help="Number of the project, as in its address.")],
     token: Annotated[
         str,
         typer.Option(
             envvar="LABEL_STUDIO_TOKEN",
-            help="From Label Studio's page Account; better in the environment than here.",
+            help="From Label Studio's page Account; safer in the environment than here.",
             prompt="Token",
             hide_input=True,
         ),
@@ -26,27 +26,27 @@ def label_studio(
         typer.Option(
             "--encoder",
             "--features",
-            help="Backbone, such as `efficientnet-lite0` or `timm:resnet18`.",
+            help="Encoder, such as `efficientnet-lite0` or `timm:resnet18`.",
         ),
     ] = "efficientnet-lite0",
     method: Annotated[str, typer.Option(help="See `spinal methods`.")] = "spn-cnn",
-    acquisition: Annotated[str | None, typer.Option(help="[default: the method's own]")] = None,
-    batch: Annotated[int, typer.Option(help="Fit again after so many new annotations.")] = 10,
+    acquisition: Annotated[str | None, typer.Option(help="[default: that of the method]")] = None,
+    batch: Annotated[int, typer.Option(help="Number of new annotations for a new fit.")] = 10,
     ahead: Annotated[
-        int, typer.Option(help="Tasks to write predictions for, those asked next; 0: all.")
+        int, typer.Option(help="Number of next tasks to write predictions for; 0 for all.")
     ] = 100,
     every: Annotated[float, typer.Option(help="Seconds between two checks.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Do one round, then exit.")] = False,
-    folder: Annotated[Path, typer.Option(help="Where the features of its images are kept.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Folder for the features of the images.")] = Path(
         "spinal-label-studio"
     ),
     seed: int = 0,
 ) -> None:
     """Let spinal choose the next tasks in Label Studio.
 
-    Reads the tasks and annotations of a project that has one choice of classes for an image, fits,
-    and writes predictions whose scores make its "uncertainty sampling" follow the same order.
-    The raw uncertainty is stored as a column of each task.
+    Reads the tasks and annotations of a project that has one choice of classes for an image, and
+    fits a model. Writes predictions with scores that make Label Studio's "uncertainty sampling"
+    follow spinal's order. The raw uncertainty is stored as a column of each task.
     """
     from spinal.encoders import load_encoder
     from spinal.label.studio.api import StudioAPI

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from spinal.errors import SpinalError
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", envvar="SPINAL_DATA", help="Where datasets are kept."),
+    typer.Option("--data-dir", envvar="SPINAL_DATA", help="Folder of the datasets."),
 ]
 Seeds = Annotated[str, typer.Option(help="Such as 0-4 or 0,3,5.")]
-Rounds = Annotated[int | None, typer.Option(min=0, help="Stop after so many rounds.")]
-Workers = Annotated[int, typer.Option(min=0, help="Number of parallel runs; 0: one for each core.")]
+Rounds = Annotated[int | None, typer.Option(min=0, help="Maximum number of rounds.")]
+Workers = Annotated[int, typer.Option(min=0, help="Number of parallel runs; 0 for one per core.")]
 Engine = Annotated[
     str, typer.Option(help="`joblib` for this machine, `ray` for a cluster (`spinal[ray]`).")
 ]
 Address = Annotated[
     str | None,
     typer.Option(
-        help="Of the Ray cluster, such as `10.0.0.1:6379`. "
-        "[default: RAY_ADDRESS, or else this machine]"
+        help="Address of the Ray cluster, such as `10.0.0.1:6379`. "
+        "[default: RAY_ADDRESS, otherwise this machine]"
     ),
 ]
 Changes = Annotated[
@@ -32,8 +32,8 @@ Changes = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Change a setting, such as `network.width=0.5`; may be repeated. Keys are those of "
-        "the TOML file. Results with other settings need a folder of their own (--out), or another "
-        "name (`--set name=mine`).",
+        "the TOML file. Results with other settings need another folder (--out), or another name "
+        "(`--set name=mine`).",
     ),
 ]
 ResultsFolder = Annotated[Path, typer.Option(help="Folder for results and report.")]

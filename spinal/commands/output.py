@@ -1,4 +1,4 @@
-"""What several commands print: tables, the files that were written, a progress bar."""
+"""Output that several commands share: tables, lists of written files, progress bars."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def print_table(
     title: str | None = None,
     justify: JustifyMethod = "left",
 ) -> None:
-    """Print a table without rules; long cells are wrapped. Without names, columns have no head."""
+    """Print a table without lines. Long cells are wrapped; the header is left out if empty."""
     columns = list(columns)
     table = Table(
         box=None, header_style="dim", title=title, title_justify="left", show_header=any(columns)
@@ -41,7 +41,7 @@ def print_frame(cells: pd.DataFrame, title: str) -> None:
 
 
 def print_written(paths: Iterable[Path], folder: Path) -> None:
-    """List the files that were written to a folder, without those in its sub-folders."""
+    """List the files that were written to a folder, but not to its subfolders."""
     for path in paths:
         if path.parent == folder:
             Console().print(f"written: {path}", highlight=False, soft_wrap=True)
@@ -49,7 +49,7 @@ def print_written(paths: Iterable[Path], folder: Path) -> None:
 
 @contextmanager
 def tasks_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar of several tasks, on a terminal: ``(what, done, total)``."""
+    """A progress bar for several tasks, if on a terminal; updated with ``(what, done, total)``."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
@@ -60,6 +60,6 @@ def tasks_bar(what: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, on a terminal, and the function that moves it: ``(done, total)``."""
+    """A progress bar, if on a terminal; updated with ``(done, total)``."""
     with tasks_bar(what) as update:
         yield lambda done, total: update(what, done, total)

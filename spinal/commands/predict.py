@@ -1,4 +1,4 @@
-"""``spinal predict``: the newest model of a project, on more images or texts."""
+"""``spinal predict``: predicts more images or texts with the newest model of a project."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def predict(
     project: ProjectFolder,
     items: Annotated[
         list[Path],
-        typer.Argument(help="Files, or folders of them; of texts, tables and .txt files."),
+        typer.Argument(help="Files or folders of images; for texts, tables or .txt files."),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="CSV file to write; without, to standard output.")
+        Path | None, typer.Option(help="CSV file to write. [default: standard output]")
     ] = None,
     text_column: Annotated[
         str | None,
@@ -34,10 +34,10 @@ def predict(
 
     The model is fitted first if there are new labels.
 
-    For each image or text: the most probable class and its probability (confidence), the entropy of
-    all of them (uncertainty), how usual it is (log_density), and each class's probability. In a
-    project with several classes for an image (--multi), all classes above one half, such as
-    cat;dog, and the probability that all of them are right.
+    For each image or text, the table has the most probable class and its probability (confidence),
+    the entropy (uncertainty), the log_density (low if unusual), and the probability of each class.
+    If an image can have several classes (--multi), it has all classes with a probability above one
+    half, such as cat;dog, and the probability that the whole set is right.
     """
     from spinal.label.exports.csv_table import write_table
     from spinal.label.exports.predictions import images_in

@@ -1,4 +1,4 @@
-"""``spinal protocols``: what experiments come with spinal."""
+"""``spinal protocols``: lists the built-in experiments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spinal.commands.output import print_table
 def protocols(
     name: Annotated[
         str | None,
-        typer.Argument(help="Print this one's TOML file.", autocompletion=complete_protocol),
+        typer.Argument(help="Print the TOML file of this one.", autocompletion=complete_protocol),
     ] = None,
 ) -> None:
-    """List the protocols that come with spinal, or print one, to be copied and edited.
+    """List the built-in protocols, or print one, to be copied and edited.
 
-    `NAME@SCALE` is one at another scale: as the paper states it, small enough for a CPU, and so on.
+    `NAME@SCALE` is a protocol at another scale: as in the paper, small enough for a CPU, and so on.
     """
     import tomli_w
 
@@ -26,7 +26,7 @@ def protocols(
     from spinal.experiments.protocol import scale_names
 
     if name is not None:
-        protocol = load_protocol(name)  # a wrong name gets its suggestion here
+        protocol = load_protocol(name)  # an unknown name raises an error with a suggestion
         is_file = name in protocol_names()
         text = protocol_text(name) if is_file else tomli_w.dumps(protocol.to_mapping())
         typer.echo(text, nl=False)

@@ -1,4 +1,4 @@
-"""``spinal rank``: a pool in files, ranked by a trained model."""
+"""``spinal rank``: ranks a pool in files with a trained model."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def rank(
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
     acquisition: Annotated[
-        str, typer.Option(help="How points are chosen.", autocompletion=complete_acquisition)
+        str, typer.Option(help="Acquisition function.", autocompletion=complete_acquisition)
     ] = "margin",
     top: Annotated[
-        int | None, typer.Option(min=1, help="Write only so many points. [default: all]")
+        int | None, typer.Option(min=1, help="Number of points to write. [default: all]")
     ] = None,
     candidates: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Points, drawn at random, among which functions that compare points (`auto`, "
-            "herding) choose. [default: 50,000]",
+            help="Number of random candidates for functions that compare points (`auto`, "
+            "herding). [default: 50,000]",
         ),
     ] = None,
     known: Annotated[
@@ -52,22 +52,24 @@ def rank(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column with the vectors, texts or images; several for numbers. Of tar files, the "
-            "extension. [default: the only one possible]"
+            help="Column with the vectors, texts or images, or several columns of numbers; for tar "
+            "files, the extension. [default: the only possible one]"
         ),
     ] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="Column with names of the points.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Number of processes; 0 for one per core.")
+    ] = 0,
     engine: Engine = "joblib",
     address: Address = None,
 ) -> None:
     """Rank a pool of any size with a trained model; the result is a Parquet file, best first.
 
-    The pool is read in shards, with bounded memory. Stopped in the middle, the same command goes
-    on. On a cluster, pool, model and result are in folders that all nodes share. It needs
+    The pool is read in shards, with bounded memory. If interrupted, the same command continues. On
+    a cluster, pool, model and result must be in folders that all nodes share. Needs
     `spinal[parquet]`.
     """
     from spinal.ranking import rank as run

@@ -1,4 +1,4 @@
-"""``spinal report``: tables, figures and a page of a folder of runs."""
+"""``spinal report``: writes tables, figures and a page from a folder of runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def report(
         Path | None, typer.Option(help="Folder for the report. [default: RUNS/report]")
     ] = None,
 ) -> None:
-    """Write a report of a folder of runs: one page, and its tables and figures as files.
+    """Write a report on a folder of runs: one page, and its tables and figures as files.
 
     Nothing is trained, and no dataset is needed.
     """

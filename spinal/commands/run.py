@@ -1,4 +1,4 @@
-"""``spinal run``: experiments, as a grid of runs."""
+"""``spinal run``: runs experiments, as a grid of runs."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def run(
     acquisition: Annotated[
         list[str] | None,
         typer.Option(
-            help="May be repeated. [default: the method's own]",
+            help="May be repeated. [default: that of the method]",
             autocompletion=complete_acquisition,
         ),
     ] = None,
     seeds: Annotated[
         str | None,
         typer.Option(
-            help="Such as 0-4 or 0,3,5. [default: 0-4 where the paper has a table, else 0]"
+            help="Such as 0-4 or 0,3,5. [default: 0-4 if the paper has a table, otherwise 0]"
         ),
     ] = None,
     spn: Annotated[
         SPNs | None,
         typer.Option(
-            help="`paper`: the SPN trained as in the paper, by plain max entropy and variation "
-            "ratio; `tuned`: in closed form, by margin. [default: that of the scale]"
+            help="`paper`: the SPN is trained as in the paper, with plain max entropy and "
+            "variation ratio; `tuned`: in closed form, with margin. [default: that of the scale]"
         ),
     ] = None,
     changes: Changes = None,
@@ -75,11 +75,11 @@ def run(
 ) -> None:
     """Run experiments: protocols x methods x acquisition functions x seeds.
 
-    Finished runs are skipped, interrupted ones resume where they stopped, to the same result. Runs
-    that fail are listed at the end, and do not stop the others. On a cluster, all nodes need the
-    same spinal, and share the folder of the runs.
+    Finished runs are skipped. Interrupted runs resume where they stopped, with the same result.
+    Failed runs are listed at the end, and do not stop the others. On a cluster, all nodes need the
+    same version of spinal and must share the folder of the runs.
 
-    Try a setting without a file of your own:
+    Try a setting without writing a file:
     `spinal run digits --set network.width=0.5 --set name=digits-narrow`.
     """
     try:
@@ -109,7 +109,7 @@ def run_all(
     address: str | None = None,
     data_dir: Path | None = None,
 ) -> None:
-    """Run all combinations that make sense; arguments are the options of `run`."""
+    """Run all valid combinations; the arguments are the options of `run`."""
     from spinal.experiments import load_protocol, make_runs, run_grid
     from spinal.experiments.grid import left_out
     from spinal.experiments.protocol import shortened, with_spn

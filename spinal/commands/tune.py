@@ -1,4 +1,4 @@
-"""``spinal tune``: settings chosen on the validation set, as the paper did it or by Optuna."""
+"""``spinal tune``: chooses settings on the validation set, as in the paper or with Optuna."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Searches(str, Enum):
 
 
 class Parts(str, Enum):
-    """What is tuned."""
+    """The part to tune."""
 
     network = "network"
     circuit = "circuit"
@@ -43,34 +43,34 @@ def tune(
     ],
     part: Annotated[
         list[Parts] | None,
-        typer.Option(help="What to tune; may be repeated. [default: network, then circuit]"),
+        typer.Option(help="Part to tune; may be repeated. [default: network, then circuit]"),
     ] = None,
     search: Annotated[
         Searches, typer.Option(help="How settings are searched; see above.")
     ] = Searches.paper,
     learning_rates: Annotated[
         str | None,
-        typer.Option(help="Such as .001,.01: in place of the paper's.", metavar="NUMBERS"),
+        typer.Option(help="Such as .001,.01, instead of the paper's.", metavar="NUMBERS"),
     ] = None,
     dropouts: Annotated[
         str | None,
-        typer.Option(help="Such as 0,.25,.5: in place of the paper's.", metavar="NUMBERS"),
+        typer.Option(help="Such as 0,.25,.5, instead of the paper's.", metavar="NUMBERS"),
     ] = None,
     sizes: Annotated[
         str | None,
         typer.Option(
-            help="Such as 128,512: of the dense layer at width 1, in place of the paper's.",
+            help="Sizes of the dense layer at width 1, such as 128,512, instead of the paper's.",
             metavar="NUMBERS",
         ),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(help="Settings that Optuna tries, of each part. [default: 50]")
+        int | None, typer.Option(help="Settings that Optuna tries for each part. [default: 50]")
     ] = None,
     labels: Annotated[
         int | None, typer.Option(help="Labelled points in a run. [default: half of the budget]")
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Such as 0-1: every setting is run once for each seed.")
+        str, typer.Option(help="Such as 0-1; every setting is run once for each seed.")
     ] = "0-1",
     out: Annotated[
         Path | None,
@@ -84,18 +84,19 @@ def tune(
 
     The winner is written as a protocol file for `spinal run`. The test set is not read.
 
-    **As in the paper** (the default): first the learning rate, then dropout, then the size of the
-    network's dense layer, by mean accuracy on the validation set over two runs; of the network,
-    and then of the SPN on its features. The values are the paper's: for LeNet 100 learning rates,
-    each at two dropout rates, and three sizes; for VGG a handful; for the SPN ten of either. The
-    paper does not say with how many labels: see --labels.
+    **As in the paper** (the default): first the learning rate is chosen, then dropout, then the
+    size of the dense layer, by mean accuracy on the validation set over two runs. This is done for
+    the network, and then for the SPN on its features. The values are the paper's: for LeNet 100
+    learning rates, each at two dropout rates, and three sizes; for VGG a handful; for the SPN ten
+    learning rates and ten dropout rates. The paper does not give the number of labels: see
+    --labels.
 
     **With Optuna** (`pip install 'spinal[tune]'`): `--search optuna --trials 100` also chooses
     batch size, weight decay and label smoothing of the network, weight of the likelihood and
     scale of the leaves of the SPN.
 
-    The protocol's own settings compete in any case. A protocol without a validation set is tuned
-    on a fifth of its pool. Labelled points are the initial set, and others drawn at random.
+    The settings of the protocol are always among those compared. A protocol without a validation
+    set is tuned on a fifth of its pool. The labelled points are the initial set and random points.
 
     Trials are stored next to the file, in `PROTOCOL-tuned.trials.jsonl`, as they finish: the same
     command resumes an interrupted search, and a longer search reuses them. The same seeds give
@@ -151,12 +152,12 @@ def _search(
     trials: int | None,
     seed: int,
 ) -> Search:
-    """The search that the options select; options that do not apply to it are refused."""
+    """The search that the options select; an error for options that do not apply to it."""
     from spinal.experiments.tuning.searches import OptunaSearch, PaperSearch
 
     if search is Searches.paper:
         if trials is not None:
-            raise SpinalError("--trials is how many settings Optuna tries: add --search optuna")
+            raise SpinalError("--trials is the number of trials of Optuna: add --search optuna")
         return PaperSearch(
             _numbers(learning_rates, "--learning-rates", low=0.0),
             _numbers(dropouts, "--dropouts", below=1.0),
@@ -164,7 +165,7 @@ def _search(
         )
     if learning_rates is not None or dropouts is not None or sizes is not None:
         raise SpinalError(
-            "--learning-rates, --dropouts and --sizes do not go with Optuna, which chooses"
+            "--learning-rates, --dropouts and --sizes do not go with Optuna, which chooses values"
         )
     if trials is not None and trials < 1:
         raise SpinalError(f"--trials {trials}: give 1 or more")

@@ -1,4 +1,4 @@
-"""``spinal uncertainty-alone``: how unsure methods are of a dataset that they did not learn."""
+"""``spinal uncertainty-alone``: measures uncertainty on a dataset that was not trained on."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def uncertainty_alone(
     """Train on one dataset; compare the uncertainty of the methods on another.
 
     The paper's experiment on SVHN and CIFAR-10: densities of the entropy of SPN-CNN, MC Dropout,
-    ensembles and Deterministic, and how well it separates the datasets. What is done already is
-    skipped; the report, OUT/report, is of all that is in OUT.
+    ensembles and Deterministic, and how well it separates the datasets. Finished runs are skipped.
+    The report, OUT/report, covers all results in OUT.
     """
     from spinal.experiments.uncertainty import PAIRS, run_pairs
     from spinal.report.uncertainty import detection, finished, write_uncertainty_report
