@@ -1,4 +1,4 @@
-"""Rank pools that no process can hold: files in shards, on one machine or on a cluster.
+"""Rank pools that do not fit into memory: files in shards, on one machine or on a cluster.
 
 `rank` reads a pool shard by shard, encodes and scores it with a trained model, and writes one
 Parquet file, best points first. A new file format is a class that follows

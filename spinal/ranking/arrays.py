@@ -49,7 +49,7 @@ def _open(path: Path, columns: Columns) -> Points:
 
 
 class _Vectors(ArrayPoints):
-    """Array points that leave it to the caller to refuse infinite numbers, row by row."""
+    """Array points without the check for infinite numbers, which the caller does row by row."""
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray:
         batch = self._read(np.asarray(indices, np.int64))

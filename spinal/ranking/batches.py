@@ -1,4 +1,4 @@
-"""The same scores for batches that another library reads, such as Ray Data."""
+"""Scores for batches that another library reads, such as Ray Data."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from spinal.threads import single_thread
 
 
 class BatchScorer:
-    """Adds what a model says to batches of columns; the model is loaded once.
+    """Adds scores and predictions to batches of columns; the model is loaded once.
 
     With Ray Data, every actor holds one:
     ``dataset.map_batches(BatchScorer, fn_constructor_args=(model, "z"), concurrency=2)``.
 
     Args:
         model: see `spinal.ranking.load_model`.
-        column: holds vectors ``[N, D]``, images ``[N, H, W, C]``, texts, or contents of image
-            files.
-        acquisition: a function that scores each point alone.
+        column: the column with vectors ``[N, D]``, images ``[N, H, W, C]``, texts, or contents of
+            image files.
+        acquisition: a function that scores each point separately.
     """
 
     def __init__(self, model: str | Path, column: str, acquisition: str = "margin") -> None:
@@ -34,9 +34,9 @@ class BatchScorer:
         self._acquisition = make_acquisition(acquisition)
 
     def __call__(self, batch: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """The batch with the columns of `spinal.ranking.Ranking` but for rank, shard and row.
+        """The batch with the columns of `spinal.ranking.Ranking` except rank, shard and row.
 
-        Points that cannot be used have a score of NaN, and -1 for the class.
+        Points that cannot be used have a score of NaN and class -1.
         """
         values = np.asarray(batch[self._column])
         items: Items = values

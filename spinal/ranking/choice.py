@@ -1,4 +1,4 @@
-"""Processing all shards, and choosing among candidates that are spread over them."""
+"""Processes all shards, and chooses among candidates from all of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Run:
 
 
 def choose(job: Job, run: Run, top: int, n: int) -> Any:
-    """The table of the chosen points, of ``n`` candidates that are drawn by chance."""
+    """The table of the chosen points, from ``n`` random candidates."""
     drawn = draw(len(run.files), n, job.seed, job.known)
     table, arrays = _collect(replace(job, wanted=drawn), run)
     needs = job.acquisition.needs
@@ -68,7 +68,7 @@ def choose(job: Job, run: Run, top: int, n: int) -> Any:
 
 
 def _collect(job: Job, run: Run) -> tuple[Any, dict[str, torch.Tensor]]:
-    """The candidates: a table of them, and the arrays that acquisition functions compare."""
+    """A table of the candidates, and the arrays that acquisition functions compare."""
     arrow = import_arrow()
     run.process(job)
     parts = [job.part(shard) for shard in run.files.shards if job.part(shard).exists()]

@@ -1,4 +1,4 @@
-"""Where shards are processed: in this process, in several, or on a Ray cluster."""
+"""Processing of shards in this process, in several, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from spinal.ranking.models import load_model
 from spinal.ranking.parts import Job, process
 from spinal.ranking.shards import Shard
 
-#: Workers that may die at the same shard.
+#: After this many crashes of workers on the same shard, the ranking stops.
 _MOST_CRASHES = 3
 
 
 def process_all(
     job: Job, shards: Sequence[Shard], engine: str, workers: int, address: str | None
 ) -> Iterator[int]:
-    """Process shards; for each that is done, the number of points that were read.
+    """Process shards; yields the number of points read from each finished shard.
 
     Args:
-        job: what is to be done with each.
-        shards: those that are still to be done.
+        job: what to do with each shard.
+        shards: the shards to process.
         engine: ``joblib`` or ``ray``.
         workers: number of processes; 0 for one per core.
         address: of the Ray cluster; see `RayEngine`.
 
     Raises:
-        SpinalError: if a shard cannot be read, or workers keep dying. What was done is kept.
+        SpinalError: if a shard cannot be read, or workers keep dying. Finished shards are kept.
     """
     if engine not in ENGINES:
         raise SpinalError(f"no engine {engine!r}: {suggestion(engine, ENGINES)}")
@@ -52,13 +52,13 @@ def process_all(
         yield from pool(joblib.delayed(process)(job, shard) for shard in shards)
     except BrokenProcessPool as error:
         raise SpinalError(
-            f"a worker died, perhaps for lack of memory ({error}): the same command goes on; "
+            f"a worker died, perhaps for lack of memory ({error}): the same command continues; "
             "fewer --workers need less memory"
         ) from error
 
 
 class _Worker:
-    """Loads the model once, and processes one shard after the other: an actor of Ray."""
+    """A Ray actor that loads the model once, and processes one shard after the other."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -75,13 +75,13 @@ class _Worker:
 def _on_cluster(
     job: Job, shards: Sequence[Shard], workers: int, address: str | None
 ) -> Iterator[int]:
-    """Process shards by actors, one per core; what a dead actor had begun, another does."""
+    """Process shards with actors, one per core; the shard of a dead actor goes to another one."""
     with RayEngine(workers, address) as cluster:
         ray = cluster._ray
         actor_class = ray.remote(num_cpus=1, max_restarts=0)(_Worker)
         stored = ray.put(job)
         left, crashes = deque(shards), Counter[str]()
-        # Shards are given only to actors that are ready: an actor may wait for a core for ever.
+        # Shards are only given to actors that are ready: an actor may wait for a core forever.
         at_work: dict[Any, tuple[Any, Shard | None]] = {}
         try:
             while left or any(shard for _, shard in at_work.values()):
@@ -89,7 +89,7 @@ def _on_cluster(
                 while len(at_work) < min(cluster.workers, len(left) + busy):
                     actor = actor_class.remote(stored)
                     at_work[actor.ready.remote()] = actor, None
-                # A node may die or join: look again now and then.
+                # A node may die or join: check again after a while.
                 finished, _ = ray.wait(list(at_work), num_returns=1, timeout=5)
                 for future in finished:
                     actor, shard = at_work.pop(future)

@@ -1,4 +1,4 @@
-"""One file from many parts, in order, with bounded memory."""
+"""Merges sorted parts into one sorted file, with bounded memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from spinal.ranking.order import best_first, chances
 from spinal.ranking.shards import import_arrow
 
-#: Rows that are sorted at once, about.
+#: Approximate number of rows that are sorted at once.
 _BUCKET = 1 << 20
 
-#: A place in the order: minus the score, then chance.
+#: A place in the order: minus the score, then a random number.
 Key = tuple[float, int]
 
 
 def merged(parts: Sequence[Path], seed: int, bucket: int = _BUCKET) -> Iterator[Any]:
     """The rows of sorted parts, in order, as tables of about ``bucket`` rows.
 
-    Sorting by sampling: keys taken from every part at equal steps cut the order into buckets. The
-    rows of a bucket are a slice of each part, which is memory-mapped.
+    This is a sample sort: keys taken from every part at equal steps divide the order into buckets.
+    A bucket consists of one slice of each part; parts are memory-mapped.
 
     Args:
         parts: Arrow files with the columns ``score`` and ``position``, each in order.
@@ -70,7 +70,7 @@ def _numbers(table: Any, name: str) -> NDArray:
 
 
 def _keys(table: Any, seed: int, step: int) -> tuple[NDArray, NDArray[np.uint64]]:
-    """The keys of every ``step``-th row: minus the scores, and chances."""
+    """The keys of every ``step``-th row: minus the scores, and random numbers."""
     scores, positions = (_numbers(table, name)[::step] for name in ("score", "position"))
     return -scores, chances(positions, seed)
 

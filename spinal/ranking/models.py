@@ -1,4 +1,4 @@
-"""Trained models that rank: a saved learner, a project of the page, or an exported classifier."""
+"""Trained models for ranking: a saved learner, a labelling project, or an exported classifier."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from spinal.networks import Network, compute_features
 from spinal.posteriors import Posterior, View
 from spinal.ranking.shards import Items
 
-#: Why an item was left out, by its number in the batch.
+#: Why items were left out, by their number in the batch.
 Skips = dict[int, str]
 
 
 class Model(ABC):
-    """Encodes points, and says what an acquisition function needs to know about them.
+    """Encodes points, and computes what an acquisition function needs.
 
     Attributes:
         classes: names of the classes.
@@ -47,7 +47,7 @@ class Model(ABC):
 
     @abstractmethod
     def encode(self, items: Items) -> tuple[NDArray, Skips]:
-        """The input of `assess` for all items that are not skipped, in order; and the others."""
+        """The input of `assess` for all items that are not skipped, in order; and the skips."""
 
     @abstractmethod
     def assess(self, points: NDArray, acquisition: Acquisition) -> Candidates:
@@ -55,10 +55,10 @@ class Model(ABC):
 
         Args:
             points: see `encode`.
-            acquisition: says what it needs. Features of labelled points are left to the caller.
+            acquisition: the acquisition function. The caller adds features of labelled points.
 
         Raises:
-            SpinalError: if the model cannot tell.
+            SpinalError: if the model cannot compute them.
         """
 
 
@@ -66,7 +66,7 @@ class LearnerModel(Model):
     """A learner that `ActiveLearner.save` wrote, for points like those of its pool.
 
     Args:
-        folder: where it was saved.
+        folder: the folder that it was saved in.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ class LearnerModel(Model):
         if not isinstance(items, np.ndarray):
             raise DataError(
                 "a saved learner ranks vectors or arrays of images, not texts or image files: "
-                "encode them first, or give the folder of a project (spinal label) as the model"
+                "encode them first, or use the folder of a project (spinal label) as the model"
             )
         points = items[..., None] if items.ndim == 3 else items
         if points.shape[1:] != self._shape:
@@ -112,7 +112,7 @@ class LearnerModel(Model):
 
 
 class ClassifierModel(Model):
-    """The classifier of a project with its encoder. It takes vectors of that encoder as well.
+    """The classifier of a project with its encoder. It also takes vectors from that encoder.
 
     Args:
         classifier: of images or texts.
@@ -198,7 +198,7 @@ def load_model(place: str | Path) -> Model:
 
 
 def _usable(points_N_D: NDArray, missing: bool) -> tuple[NDArray, Skips]:
-    """The rows of finite numbers; if ``missing`` is allowed, also those with NaN."""
+    """The rows with only finite numbers, or NaN if ``missing``; and why others are skipped."""
     infinite = np.isinf(points_N_D).any(1)
     lacking = np.isnan(points_N_D).any(1) & (not missing)
     skips = dict.fromkeys(np.flatnonzero(lacking).tolist(), "a number is missing")

@@ -1,7 +1,7 @@
-"""The order of points that are spread over shards: by score, and equal ones by chance.
+"""The order of points over all shards: by score, with ties in random order.
 
-Chance is a hash of the position of a point in the pool, so that every shard can compute it alone.
-The hash is a permutation of the 64-bit numbers: no two points share theirs.
+The random number of a point is a hash of its position in the pool, so that every shard can compute
+it independently. The hash is a permutation of the 64-bit numbers: no two points share one.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: Positions that are hashed at once.
+#: Number of positions that are hashed at once.
 _BLOCK = 1 << 20
 
 
 def chances(positions_N: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """A number for each position, ``[N]``: SplitMix64 (Steele et al., 2014) of seed + position."""
+    """Random numbers ``[N]``: SplitMix64 (Steele et al., 2014) of seed + position."""
     with np.errstate(over="ignore"):
         x = positions_N.astype(np.uint64)
         x += np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
@@ -25,19 +25,19 @@ def chances(positions_N: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
 
 
 def best_first(scores_N: NDArray, positions_N: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Indices ``[N]`` that sort points: highest scores first, equal ones by chance."""
+    """Indices ``[N]`` that sort points: highest scores first, ties in random order."""
     return np.lexsort((chances(positions_N, seed), -scores_N))
 
 
 def draw(n: int, k: int, seed: int, without: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ascending positions of ``k`` of ``n`` points, all equally probable; all, if there are fewer.
+    """Ascending positions of ``k`` of ``n`` points, drawn uniformly; all if there are fewer.
 
-    They are the points with the lowest chances, found a block at a time.
+    They are the points with the lowest random numbers, found one block at a time.
 
     Args:
         n: number of points.
         k: number of points to draw.
-        seed: of the draw.
+        seed: random seed.
         without: positions that are not drawn.
     """
     drawn = np.empty(0, np.int64)

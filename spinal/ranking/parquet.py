@@ -16,8 +16,8 @@ from spinal.ranking.shards import ITEMS, NUMBERS, Batch, Columns, Items, import_
 class ParquetFiles:
     """Rows of a column of vectors, texts or images, or of several columns of numbers.
 
-    Images are the contents of files, as binary values or, as Hugging Face has them, in the field
-    ``bytes`` of a struct. Files are cut between row groups.
+    Images are the contents of files, as binary values or, as in Hugging Face datasets, in the field
+    ``bytes`` of a struct. Files are split between row groups.
     """
 
     def cuts(self, path: Path, rows: int, columns: Columns) -> list[int]:
@@ -61,7 +61,7 @@ def _open(path: Path) -> Any:
     try:
         return arrow.parquet.ParquetFile(path)
     except (OSError, arrow.ArrowException) as error:
-        raise DataError(f"{path}: no Parquet file, or a damaged one ({error})") from error
+        raise DataError(f"{path}: not a Parquet file, or damaged ({error})") from error
 
 
 def _group_starts(file: Any) -> list[int]:
@@ -88,7 +88,7 @@ def _is_items(kind: Any) -> bool:
 
 
 def _choose(path: Path, schema: Any, columns: Columns) -> list[str]:
-    """The columns to read: those named, or else the only choice."""
+    """The columns to read: those given, otherwise the only possible ones."""
     asked = [*columns.items, *([] if columns.ids is None else [columns.ids])]
     if missing := [name for name in asked if name not in schema.names]:
         raise DataError(f"{path}: no column {missing[0]!r}; there are {', '.join(schema.names)}")

@@ -1,4 +1,4 @@
-"""What becomes of one shard: a file with its ranked rows, or with its candidates."""
+"""The result of one shard: a file with its ranked rows, or with its candidates."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from spinal.ranking.pools import read_shard
 from spinal.ranking.shards import Columns, Shard, import_arrow
 from spinal.threads import single_thread
 
-#: The file in the folder of parts that says what they are parts of.
+#: The file in the folder of parts that describes the ranking.
 MANIFEST = "ranking.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is to be done with each shard. It is sent to every worker once.
+    """What to do with each shard. It is sent to every worker once.
 
     Attributes:
-        model: its folder.
-        acquisition: scores the points, or says what has to be known of candidates.
-        folder: of the parts, shared by all workers.
-        columns: what is read.
-        seed: of chance between equal scores.
-        top: so many of the best rows of a shard are kept; None for all.
+        model: the folder of the model.
+        acquisition: scores the points, or determines what is stored of candidates.
+        folder: the folder of the parts, shared by all workers.
+        columns: what to read.
+        seed: for the order of equal scores.
+        top: number of the best rows of a shard to keep; None for all.
         known: ascending positions of points that are labelled or asked.
         wanted: ascending positions of the candidates; None to rank all points by their scores.
     """
@@ -53,20 +53,20 @@ class Job:
     wanted: NDArray[np.int64] | None = None
 
     def part(self, shard: Shard) -> Path:
-        """The file of the result of a shard."""
+        """The file with the result of a shard."""
         return self.folder / f"{shard.number:06d}.arrow"
 
     def needs(self, shard: Shard) -> bool:
-        """Whether the shard is still to be done."""
+        """Whether the shard must still be processed."""
         if self.wanted is not None and not len(shard.rows_of(self.wanted)):
             return False
         return not self.part(shard).exists()
 
 
 def process(job: Job, shard: Shard, model: Model | None = None) -> int:
-    """Encode and score a shard, and write its part; there whole, or not at all.
+    """Encode and score a shard, and write its part, atomically.
 
-    One thread computes, so that results do not depend on the machine's number of cores.
+    Only one thread computes, so that results do not depend on the number of cores.
 
     Returns:
         The number of points that were read.
@@ -96,7 +96,7 @@ def process(job: Job, shard: Shard, model: Model | None = None) -> int:
 
 
 def read_skipped(job: Job, shard: Shard) -> list[Skipped]:
-    """The points of a shard that could not be used; the path names the row."""
+    """The points of a shard that could not be used; the row is part of the path."""
     path = job.part(shard).with_suffix(".skipped.json")
     if not path.exists():
         return []
@@ -105,7 +105,7 @@ def read_skipped(job: Job, shard: Shard) -> list[Skipped]:
 
 
 def assess_batch(model: Model, points: NDArray, acquisition: Acquisition) -> dict[str, NDArray]:
-    """What is said of each of N points, as columns; with ``score``, if it has one alone."""
+    """Columns for N points; with ``score`` if the function scores points separately."""
     candidates = model.assess(points, acquisition)
     scores_N = acquisition.scores(candidates)
     columns = describe(candidates)
@@ -161,23 +161,23 @@ def _columns(
 
 
 def _top(job: Job, columns: dict[str, NDArray]) -> dict[str, NDArray]:
-    """The rows in order, no more than are wanted."""
+    """The rows in order, at most ``job.top``."""
     order = best_first(columns["score"], columns["position"], job.seed)[: job.top]
     return {name: values[order] for name, values in columns.items()}
 
 
-#: Fields of `Candidates` that are kept of candidates.
+#: Fields of `Candidates` that are stored.
 FIELDS = ("log_probs", "features", "moments", "log_density")
 
 
 def _arrays(candidates: Candidates) -> dict[str, NDArray]:
-    """What acquisition functions compare, under names that no column has."""
+    """The arrays that acquisition functions compare, under names that no column has."""
     given = {name: getattr(candidates, name) for name in FIELDS}
     return {f"_{name}": values.numpy() for name, values in given.items() if values is not None}
 
 
 def _to_arrow(values: NDArray) -> Any:
-    """A column; of arrays with several axes, a column of fixed shape."""
+    """A column; a column of tensors for arrays with several axes."""
     arrow = import_arrow()
     if values.ndim == 1:
         return arrow.array(values)
@@ -186,5 +186,5 @@ def _to_arrow(values: NDArray) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _cached(place: Path) -> Model:
-    """The model, loaded once in a process."""
+    """The model, loaded once per process."""
     return load_model(place)

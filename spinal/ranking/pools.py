@@ -1,4 +1,4 @@
-"""A pool in files: which they are, in what order, and how they are cut into shards."""
+"""A pool in files: finds the files, orders them, and splits them into shards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spinal.ranking.parquet import ParquetFiles
 from spinal.ranking.shards import Batch, Columns, Format, Shard
 from spinal.ranking.tars import TarFiles
 
-#: How files are read, by the end of their names.
+#: Readers of files, by suffix.
 FORMATS: dict[str, Format] = {
     ".parquet": ParquetFiles(),
     ".npy": ArrayFiles(),
@@ -27,7 +27,7 @@ FORMATS: dict[str, Format] = {
     ".tar": TarFiles(),
     ".tar.gz": TarFiles(),
 }
-#: Rows of a shard, where files can be cut.
+#: Maximum number of rows of a shard, if files can be split.
 ROWS = 1 << 18
 
 
@@ -37,8 +37,8 @@ class FilePool:
 
     Attributes:
         suffix: a key of `FORMATS`.
-        names: of the files, below the folder that they share.
-        shards: all rows, cut.
+        names: paths of the files, relative to their common folder.
+        shards: all rows, split into shards.
         fingerprint: changes with names, sizes and times of the files.
     """
 
@@ -51,7 +51,7 @@ class FilePool:
         return sum(len(shard) for shard in self.shards)
 
     def positions(self, table: pd.DataFrame, where: str) -> NDArray[np.int64]:
-        """The ascending positions of points that a table names by ``shard`` and ``row``.
+        """The ascending positions of points, given as a table with ``shard`` and ``row``.
 
         Raises:
             DataError: if it has no such columns, or points that are not in the pool.
@@ -77,10 +77,10 @@ def find_pool(
     Args:
         place: such as ``"pool/"`` or ``"pool/part-*.parquet"``. Files are ordered by name.
         columns: what will be read.
-        rows: at most so many in a shard, where files can be cut.
+        rows: maximum number of rows of a shard, if files can be split.
 
     Raises:
-        DataError: if there are no files that can be read, or of more than one format.
+        DataError: if there are no readable files, or files of several formats.
     """
     places = [place] if isinstance(place, str | Path) else list(place)
     files = [file for each in places for file in _files(str(each))]
@@ -111,13 +111,13 @@ def find_pool(
 def read_shard(
     shard: Shard, columns: Columns, rows: NDArray[np.int64] | None = None
 ) -> Iterator[Batch]:
-    """The rows of a shard, or those of them that are wanted, in batches."""
+    """The rows of a shard in batches; only ``rows`` if given."""
     reader = FORMATS[_suffix(shard.path)]
     yield from reader.read(shard.path, shard.start, shard.stop, rows, columns)
 
 
 def _suffix(path: Path) -> str:
-    """The end of a name that says its format; empty if there is none."""
+    """The suffix that determines the format; empty if there is none."""
     return next((suffix for suffix in sorted(FORMATS, key=len, reverse=True)
                  if path.name.endswith(suffix)), "")  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`rank`: a pool in files, ranked by a trained model into one Parquet file."""
+"""`rank`: ranks a pool in files with a trained model, into one Parquet file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spinal.ranking.parts import MANIFEST, Job, read_skipped
 from spinal.ranking.pools import ROWS, FilePool, find_pool
 from spinal.ranking.shards import Columns, import_arrow
 
-#: Candidates of acquisition functions that compare points.
+#: Number of candidates for acquisition functions that compare points.
 _CANDIDATES = 50_000
 _FORMAT = "spinal.ranking/1"
 
@@ -54,7 +54,7 @@ class Ranking:
     skipped: int
 
     def read(self, n: int | None = None) -> pd.DataFrame:
-        """The best ``n`` points; all, if None."""
+        """The best ``n`` points; all if None."""
         arrow = import_arrow()
         if n is None:
             return arrow.parquet.read_table(self.path).to_pandas()
@@ -84,14 +84,14 @@ def rank(
 ) -> Ranking:
     """Rank a pool in files, shard by shard; write the best points first to a Parquet file.
 
-    Memory is bounded: a worker holds a few thousand points at a time. A call that was stopped goes
-    on where it stopped: finished shards are kept in ``<out>.parts`` until the end. Neither the
-    engine nor the number of workers changes the result.
+    Memory is bounded: a worker holds a few thousand points at a time. The same call continues an
+    interrupted one: finished shards are kept in ``<out>.parts`` until the end. Neither the engine
+    nor the number of workers changes the result.
 
-    An acquisition function that scores each point alone (``margin``, ``max-entropy``, ...) ranks
-    the whole pool. Equal scores are ordered by chance. One that compares points (``auto``, herding,
-    ``k-center``, ...) chooses ``top`` of ``candidates`` points, which are drawn by chance; only
-    these are read and encoded.
+    An acquisition function that scores each point separately (``margin``, ``max-entropy``, ...)
+    ranks the whole pool. Equal scores are in random order. One that compares points (``auto``,
+    herding, ``k-center``, ...) chooses ``top`` of ``candidates`` random points; only these are
+    read and encoded.
 
     Args:
         pool: a file, a folder, a pattern, or a list of these; Parquet, ``.npy``, ``.npz``, or tar
@@ -100,21 +100,21 @@ def rank(
             or a fitted learner.
         out: the Parquet file to write.
         acquisition: a name, or an object.
-        top: so many points are written; None for all.
-        candidates: number of points that are compared; by default 50,000. For functions that score
-            each point alone it has no meaning.
+        top: number of points to write; None for all.
+        candidates: number of points that are compared; by default 50,000. It has no effect for
+            functions that score each point separately.
         known: points that are labelled or asked, which are left out: a table with the columns
             ``shard`` and ``row``, or files (CSV, Parquet) of such tables. Functions that cover the
             pool count them as covered.
-        column: the column with the points, or several columns of numbers; of tar files, the
-            extension; of ``.npz`` files, the array.
+        column: the column with the points, or several columns of numbers; for tar files, the
+            extension; for ``.npz`` files, the array.
         id_column: a column with names of the points.
-        seed: of all chance.
+        seed: of all randomness.
         engine: ``joblib`` for this machine, ``ray`` for a cluster.
         workers: number of processes; 0 for one per core.
         address: of the Ray cluster.
-        rows_per_shard: at most so many, where files can be cut.
-        on_progress: called with the number of points that are done, and of all.
+        rows_per_shard: maximum number of rows of a shard, if files can be split.
+        on_progress: called with the number of points that are done, and that of all.
 
     Raises:
         SpinalError: if pool or model cannot be read, or ``out`` holds another ranking.
@@ -170,7 +170,7 @@ def rank(
 def _write(
     path: Path, tables: Iterator[Any], files: FilePool, model: Model, top: int | None, text: str
 ) -> int:
-    """Write the rows in order, with their ranks; how many they are."""
+    """Write the rows in order, with their ranks; return their number."""
     arrow = import_arrow()
     names, classes = arrow.array(files.names), arrow.array(model.classes)
     writer, ranked = None, 0
@@ -200,7 +200,7 @@ def _write(
 
 
 def _write_skipped(out: Path, job: Job, files: FilePool) -> int:
-    """List the points that could not be used, if there are any; how many they are."""
+    """Write a list of the points that could not be used, if any; return their number."""
     skipped = [
         (files.names[shard.file], int(each.path.name.rpartition(":")[2]), each.reason)
         for shard in files.shards
@@ -213,13 +213,13 @@ def _write_skipped(out: Path, job: Job, files: FilePool) -> int:
 
 
 def _scores_alone(acquisition: Acquisition) -> bool:
-    """Whether it scores each point alone; asked of an empty set of candidates."""
+    """Whether it scores each point separately; tested with an empty set of candidates."""
     empty = Candidates(log_probs=torch.zeros(0, 1, 2), moments=torch.zeros(0, 2, 2))
     return acquisition.scores(empty) is not None
 
 
 def _place(model: str | Path | ActiveLearner, folder: Path) -> Path:
-    """The folder of a model; a learner is saved beside the parts first."""
+    """The folder of a model; a learner is first saved in the folder of the parts."""
     if not isinstance(model, ActiveLearner):
         return Path(model).expanduser().resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -248,7 +248,7 @@ def _known(
 
 
 def _begin(folder: Path, text: str) -> None:
-    """Make the folder of the parts, or find that of the same ranking, which was stopped."""
+    """Create the folder of the parts, or check that it belongs to the same ranking."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / MANIFEST
     if not file.exists():
@@ -271,7 +271,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _existing(out: Path, text: str, files: FilePool) -> Ranking:
-    """What is at ``out`` already, if it is the same ranking."""
+    """The ranking that is already at ``out``; an error if it is another one."""
     arrow = import_arrow()
     try:
         file = arrow.parquet.ParquetFile(out)

@@ -1,4 +1,4 @@
-"""Shards: ranges of rows of the files of a pool, and what is read from them."""
+"""Shards, which are ranges of rows of the files of a pool, and the data read from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinal.errors import SpinalError
 
-#: Rows that are read at once: of numbers, and of items that have to be encoded.
+#: Number of rows that are read at once: of numbers, and of items that have to be encoded.
 NUMBERS, ITEMS = 4096, 256
 
 #: Vectors ``[N, D]`` or images ``[N, H, W, C]`` as an array; texts; or contents of image files.
@@ -43,7 +43,7 @@ class Shard:
         return self.stop - self.start
 
     def rows_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows in the file of those of the ascending positions that are in this shard."""
+        """The rows in the file of the ascending positions that are in this shard."""
         low, high = np.searchsorted(positions, [self.first, self.first + len(self)])
         return positions[low:high] - self.first + self.start
 
@@ -68,9 +68,9 @@ class Columns:
     """What is read from each row.
 
     Attributes:
-        items: the column with the vectors, texts or images, or several columns of numbers; of a tar
-            file, the extension. Empty: the only one that is possible.
-        ids: the column with names of the points, if there is one.
+        items: the column with the vectors, texts or images, or several columns of numbers; for tar
+            files, the extension. If empty, the only possible one.
+        ids: the column with names of the points; None if there is none.
     """
 
     items: tuple[str, ...] = ()
@@ -78,10 +78,10 @@ class Columns:
 
 
 class Format(Protocol):
-    """How a kind of file is read."""
+    """A reader for a file format."""
 
     def cuts(self, path: Path, rows: int, columns: Columns) -> list[int]:
-        """Ascending rows at which a file may be cut, with 0 and its length, about ``rows`` apart.
+        """Ascending rows at which to split a file, about ``rows`` apart, with 0 and its length.
 
         Raises:
             DataError: if the file is damaged.
@@ -96,8 +96,8 @@ class Format(Protocol):
             path: the file.
             start: the first row.
             stop: the row after the last.
-            rows: the rows that are wanted, ascending; None for all.
-            columns: what is read.
+            rows: the rows to read, ascending; None for all.
+            columns: the columns to read.
 
         Raises:
             DataError: if the file is damaged or lacks the columns.

@@ -20,8 +20,8 @@ _KINDS = (*_IMAGES, "txt", "npy")
 class TarFiles:
     """Files in a tar file, each an image, a text (``.txt``) or a vector (``.npy``).
 
-    The name up to its first dot is the name of the point. Other files of the same name, such as
-    ``.json`` and ``.cls``, are ignored. A tar file is read from its beginning, so it is one shard.
+    The file name up to its first dot is the name of the point. Other files of the same name, such
+    as ``.json`` and ``.cls``, are ignored. A tar file is read sequentially, so it is one shard.
     """
 
     def cuts(self, path: Path, rows: int, columns: Columns) -> list[int]:
@@ -74,7 +74,7 @@ def _members(
                 yield str(folder / name), kind, file.read() if file and is_read else b""
                 row += 1
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise DataError(f"{path}: no tar file, or a damaged one ({error})") from error
+        raise DataError(f"{path}: not a tar file, or damaged ({error})") from error
 
 
 def _family(kind: str) -> str:
@@ -88,7 +88,7 @@ def _items(path: Path, kind: str, contents: list[bytes]) -> Items:
             stacked = np.stack(arrays)
         except (ValueError, EOFError, OSError) as error:
             raise DataError(
-                f"{path}: its .npy files are no vectors of one length ({error})"
+                f"{path}: its .npy files are not vectors of equal length ({error})"
             ) from error
         return stacked if stacked.ndim == 4 else stacked.astype(np.float32)
     if kind == "txt":
