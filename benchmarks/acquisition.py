@@ -3,10 +3,9 @@ r"""Speed and memory of acquisition functions: spinal, other libraries, and the 
     python benchmarks/acquisition.py --batchbald PYTHON --skactiveml PYTHON --baal PYTHON \
         --modal PYTHON --save results/benchmarks/acquisition
 
-A library whose Python is not given is left out. Every measurement has a process of its own, with
-one thread; time is that of the CPU, memory the growth of the peak over what is resident before.
-With ``--only mc_dropout k_center`` no more than that is measured anew; the rest is taken from what
-is saved.
+A library whose Python is not given is left out. Every measurement runs in its own process with one
+thread. Time is CPU time; memory is the peak minus the resident memory before. With
+``--only mc_dropout k_center`` only these are measured; the other results are those saved before.
 """
 
 from __future__ import annotations

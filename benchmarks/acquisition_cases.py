@@ -1,4 +1,4 @@
-"""The cases that acquisition functions are measured in, and one measurement of one contender."""
+"""The cases for the benchmark of acquisition functions, and one measurement of one contender."""
 
 from __future__ import annotations
 

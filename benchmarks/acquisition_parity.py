@@ -1,4 +1,4 @@
-"""Whether the contenders compute the same: asserted before anything is timed."""
+"""Checks that the contenders compute the same results, before anything is timed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How far the forecast of `ActiveLearner.advice` is from what happens.
+"""Error of the forecast of `ActiveLearner.advice`.
 
-Logistic regression asks for points of least margin, in batches of 10; see ``benchmarks.coverage``
-for the data. From 70 labels on, the forecast of how many of 500 predictions 50 more labels change
-is compared with the change.
+Logistic regression asks for the points with the smallest margin, in batches of 10; see
+``benchmarks.coverage`` for the data. From 70 labels on, the forecast of how many of 500 predictions
+will change with 50 more labels is compared with the actual number.
 
     python -m benchmarks.advice --cache DIR --out results/advice.md
 """

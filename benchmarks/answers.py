@@ -1,10 +1,10 @@
-"""What an answer is worth: simulated persons answer what strategies ask, on frozen features.
+"""Accuracy per answer: simulated people answer the questions of strategies, on frozen features.
 
-The sets are those of ``benchmarks.anywhere`` with features. A contender asks in batches, learns
-from all answers so far, and is tested after each batch. Contenders are spinal as ``spinal label``
-has it, with and without its parts, and logistic regression with strategies of
+The datasets are those of ``benchmarks.anywhere`` with features. A contender asks in batches, is
+trained on all answers so far, and is tested after each batch. Contenders are spinal as in
+``spinal label``, with and without its parts, and logistic regression with strategies of
 `spinal.acquisition` or of other packages (``benchmarks.peers.answers_peers``). A result is a line
-of ``results.jsonl``; what is there is not computed again.
+of ``results.jsonl``; existing results are not computed again.
 
     python -m benchmarks.answers --half develop --cache DIR --out results/answers
     python -m benchmarks.answers --out results/answers --report

@@ -1,15 +1,15 @@
-"""A labelling server to which everything happens while people answer: no answer may be lost.
+"""Faults in a labelling server while people answer: no answer may be lost.
 
     python -m benchmarks.chaos --kills 1000 --parts 20 --out results/chaos
 
-People answer through the HTTP interface, as the page does: an answer is sent with the same token
+People answer through the HTTP interface, like the page: an answer is sent with the same token
 until it is acknowledged. Meanwhile the server, its worker or both are killed; the decoders are
-killed; the project folder vanishes for a second; files cannot grow, as on a full disk; files that
-can be made again are damaged; a second server is started. After each of these, the page has to take
-an answer by itself, without anybody's help but a restart of a server that was killed; now and then
-the next thing happens only when the worker is back, too. At the end of each part, a project of its
-own, each acknowledged answer has to be stored exactly once. With ``--out``, parts are kept, and
-those that are there are not run again. Linux only.
+killed; the project folder disappears for a second; files cannot grow, as on a full disk; files that
+can be computed again are damaged; a second server is started. After each fault, the page must
+accept an answer again without help, except that a killed server is restarted. Sometimes the next
+fault waits until the worker is back too. Each part is a separate project; at its end, each
+acknowledged answer must be stored exactly once. With ``--out``, results of parts are kept, and
+finished parts are not run again. Linux only.
 """
 
 from __future__ import annotations

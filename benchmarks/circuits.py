@@ -3,7 +3,7 @@
     python benchmarks/circuits.py --libspn PYTHON --deeprob PYTHON
 
 A library whose Python is not given (or set as ``SPINAL_LIBSPN_PYTHON``, ``SPINAL_DEEPROB_PYTHON``)
-is left out. How to make these environments, and what is measured how: ``benchmarks/README.md``.
+is left out. ``benchmarks/README.md`` explains the environments and the measurements.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Many people label a large folder at once: how long each waits for the next image.
+"""Waiting time for the next image when many people label a large folder at the same time.
 
     python -m benchmarks.clients --out results/label-clients.md
 
-Each client sends an answer, gets the next question, loads its image, and thinks for a few seconds;
-beside that, it asks for the state of the page as often as the server says. Clients keep their
-connections open, and share a process of their own. Linux only.
+Each client sends an answer, gets the next question, loads its image, and waits for a few seconds.
+It also asks for the state of the page as often as the server allows. Clients keep their connections
+open, and run together in a separate process. Linux only.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How often the interval of the accuracy in `spinal label` holds, and how wide it is.
+"""Coverage and width of the accuracy interval in `spinal label`.
 
-Simulated sessions on features of ``benchmarks.anywhere``: a pool of 2,000 points at most, of
-which 15 % are reserved for the audit; a quarter of the answers about random points, the others
-about those of least margin, in three batches; and the answers of the audit in between, which are
-learnt from as well. The truth is the accuracy of the last model on all points outside the pool.
-The model is logistic regression on the first 100 principal components, its penalty fixed.
+Simulated sessions on features of ``benchmarks.anywhere``: a pool of at most 2,000 points, of which
+15 % are reserved for the audit; a quarter of the answers about random points, the others about
+points with the smallest margin, in three batches; and the answers of the audit in between, which
+are also used for training. The truth is the accuracy of the last model on all points outside the
+pool. The model is logistic regression on the first 100 principal components, with fixed penalty.
 
-Beside it, the interval that there was before: 15 % of the answers not learnt from, and Wilson's
-interval of the share of them that is predicted right.
+It is compared with the previous interval: 15 % of the answers are held out of training, and the
+interval is Wilson's for the share of them that is predicted right.
 
     python -m benchmarks.coverage --cache DIR --out results/coverage.md
 """

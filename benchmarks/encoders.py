@@ -1,8 +1,8 @@
-"""What better features are worth, and what they cost: image encoders side by side.
+"""Accuracy and cost of image encoders.
 
-A logistic regression learns from random labels, and is tested, on the features of each encoder; and
-seconds per image on one core are measured. ``NAME, flipped``: the mean of the features of an image
-and of its mirror image.
+For each encoder, logistic regression is trained on its features with random labels and tested, and
+the seconds per image on one core are measured. ``NAME, flipped`` is the mean of the features of an
+image and of its mirror image.
 
     python -m benchmarks.encoders --out results/encoders.md [--sets cifar-10 solar-cells]
 """

@@ -1,9 +1,9 @@
 """SPNs on the members of an ensemble against the plain ensemble, for the same number of networks.
 
-A LeNet on random labels. Every contender trains five networks in all, those included that choose
-settings; but ``one network`` and ``SPN``, and snapshots, of which each takes a quarter of the steps
-of a network. Accuracy, negative log-likelihood and calibration error are of test points. One line
-of JSON for each fit.
+A LeNet is trained on random labels. Every contender trains five networks in total, including those
+that choose settings. The exceptions are ``one network``, ``SPN`` and snapshots; each snapshot takes
+a quarter of the steps of a network. Accuracy, negative log-likelihood and calibration error are
+measured on test points. One line of JSON for each fit.
 
     python -m benchmarks.ensembles --datasets digits mnist --labels 100 300 --seeds 3
 """

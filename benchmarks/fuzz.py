@@ -1,12 +1,12 @@
-"""Damaged files for every loader, and strange requests for every endpoint of the page.
+"""Damaged files for every loader, and invalid requests for every endpoint of the page.
 
     python -m benchmarks.fuzz --cases 10000 --seed 0 --out results/fuzz
 
-Each case damages a file that spinal wrote or would read, or sends a request that no page sends.
-What is allowed is a result, or a `SpinalError`: one line that says what is wrong. Any other
-exception, a crash of the interpreter, more than 30 seconds or 4 GB of memory is a failure.
-Cases of a target are run in a process of its own, and can be repeated by their number. With
-``--out``, results are kept as they are measured, and what is there is not measured again.
+Each case damages a file that spinal wrote or would read, or sends a request that the page would
+never send. A result, or a `SpinalError` with one line that says what is wrong, is allowed. Any
+other exception, a crash of the interpreter, more than 30 seconds or 4 GB of memory is a failure.
+The cases of each target run in a separate process, and can be repeated by their number. With
+``--out``, results are saved as they are measured, and existing results are not measured again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `benchmarks.fuzz` sends to the page: requests that no page sends, to each endpoint."""
+"""The requests that `benchmarks.fuzz` sends to each endpoint, and that the page never sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.fuzz` damages: each loader of spinal, and a sample for it."""
+"""The targets of `benchmarks.fuzz`: each loader of spinal, with a sample file to damage."""
 
 from __future__ import annotations
 

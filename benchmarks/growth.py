@@ -1,9 +1,9 @@
-"""How long settings of the SPN can be kept while labels grow: `growth` of the posterior ``spn``.
+"""How long settings of the SPN can be kept as labels are added: `growth` of the posterior ``spn``.
 
 A LeNet is trained from scratch on 1,000, 2,000, 4,000 and 8,000 random labels, or on other numbers.
-At each, the SPN is fitted with settings that held-out networks chose at the same number, and with
-settings that they chose at each smaller one. Accuracy, negative log-likelihood and
-calibration error are of test points. One line of JSON for each fit.
+For each number, the SPN is fitted with the settings that held-out networks chose at that number,
+and with those that they chose at each smaller number. Accuracy, negative log-likelihood and
+calibration error are measured on test points. One line of JSON for each fit.
 
     python -m benchmarks.growth --datasets fashion-mnist cifar10 --seeds 1
 """

@@ -1,12 +1,12 @@
-"""What a person gets from `spinal label`: accuracy for the same number of answers, and no waiting.
+"""Accuracy and waiting times of `spinal label`, for a given number of answers.
 
     SPINAL_DATA=... python benchmarks/label.py --workers 2 --out results/label.md
 
-CIFAR-10 images are written as PNG files, and their features are computed once. For each seed a
-simulated person, wrong in 5 % of the answers, labels in a new project through the HTTP interface of
-the page. The model that is left there is tested on other images, beside the same learner, and
-logistic regression, with as many answers of the same person about images drawn at random. All see
-the same features. A seed that is finished is kept in a file, and not measured again.
+CIFAR-10 images are written as PNG files, and their features are computed once. For each seed, a
+simulated person with 5 % wrong answers labels in a new project through the HTTP interface of the
+page. The final model is tested on other images. It is compared with the same learner and with
+logistic regression, both trained on as many answers of the same person about random images. All use
+the same features. The result of each seed is saved in a file, and not measured again.
 """
 
 from __future__ import annotations

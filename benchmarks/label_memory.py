@@ -1,9 +1,9 @@
-"""What `spinal label` needs for many files: memory of server and worker, and seconds to begin.
+"""Cost of `spinal label` for many files: memory of server and worker, and seconds to start.
 
     python benchmarks/label_memory.py --files 100000 --out results/label-memory.md
 
-Small images of noise, all different, are labelled by a simulated person. Their features are 1,280
-numbers, as many as EfficientNet-Lite0 has, by a network that takes no time. Linux only.
+A simulated person labels small images of noise, all different. Their features are 1,280 numbers, as
+many as those of EfficientNet-Lite0, from a network that takes almost no time. Linux only.
 """
 
 from __future__ import annotations

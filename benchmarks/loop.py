@@ -1,8 +1,8 @@
-"""What a round of SPN-CNN costs: against Random, and as pool and labels grow.
+"""Cost of a round of SPN-CNN, compared with Random, and as pool and labels grow.
 
-The protocol `mnist-300`, as it is and with its whole pool assessed, every contender a learner of
-its own, round by round in turn on one thread, so that a noisy machine disturbs all alike; and
-single rounds at other sizes.
+Runs the protocol `mnist-300`, unchanged and with the whole pool as candidates, and single rounds at
+other sizes. Each contender has its own learner. They take turns after each round, on one thread,
+so that other load on the machine affects all equally.
 
     python benchmarks/loop.py --data-dir DIR --save results/benchmarks/loop
 """

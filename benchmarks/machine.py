@@ -1,4 +1,4 @@
-"""What was measured, and on what: the commit, the processor, peaks of memory. For Linux."""
+"""The commit, the processor and peaks of memory, for reports of benchmarks. Linux only."""
 
 from __future__ import annotations
 

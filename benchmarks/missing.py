@@ -1,8 +1,8 @@
 """Classifiers on tables with missing values: `SPNClassifier` against the usual ones.
 
-Cells of the tables of ``benchmarks/anywhere/suite.toml`` are removed at random, from the labelled
-and the test points alike. Finished cells are skipped, so the script can be stopped and started
-again. Settings are chosen by the half ``develop`` alone.
+Values of the tables of ``benchmarks/anywhere/suite.toml`` are removed at random, from labelled and
+test points. Finished results are skipped, so the script can be stopped and started again. Settings
+are chosen only on the half ``develop``.
 
     SPINAL_DATA=DIR python -m benchmarks.missing --half develop --out results/missing
     python -m benchmarks.missing --out results/missing --report

@@ -1,4 +1,4 @@
-"""The page of `benchmarks.missing`: mean ranks, accuracy of each table, and a picture."""
+"""The report of `benchmarks.missing`: mean ranks, accuracy on each table, and a figure."""
 
 from __future__ import annotations
 

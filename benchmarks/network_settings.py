@@ -1,8 +1,8 @@
-"""Accuracy and cost of ways to train the LeNet, on validation points, from 20 to 1,000 labels.
+"""Accuracy and cost of training settings for the LeNet, from 20 to 1,000 labels.
 
-Labelled points are drawn at random from the training set; accuracy is that on 2,000 others of the
-training set (297 for digits). Seconds are those of one core. A row for each recipe and dataset; the
-mean of all seeds, and the seconds of one fit in brackets.
+Labelled points are drawn at random from the training set; accuracy is measured on 2,000 other
+points of the training set (297 for digits), and seconds on one core. There is a row for each recipe
+and dataset, with the mean over all seeds, and the seconds of one fit in brackets.
 
     python benchmarks/network_settings.py --recipes tuned "batch 64" --seeds 3
 """

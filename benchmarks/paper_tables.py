@@ -1,6 +1,6 @@
-"""The paper's tables of accuracies beside ours, one page for each dataset.
+"""The paper's tables of accuracies compared with ours, one page for each dataset.
 
-From all runs under `results` whose protocol names a table of the paper. Usage::
+They are made from all runs under `results` whose protocol names a table of the paper. Usage::
 
     python -m benchmarks.paper_tables
 """

@@ -1,8 +1,8 @@
-"""The SPN's recipe, chosen by the learning curves that it leads to.
+"""Comparison of recipes for the SPN by their learning curves.
 
-MNIST and Fashion-MNIST, a pool of 6,000, 20 labels and then 10 a round up to 200; every recipe with
-the same initial sets, networks and test points, so that all that differs is what was picked (and
-who predicts). Random and Deterministic stand beside them. Runs that are finished are skipped.
+MNIST and Fashion-MNIST, with a pool of 6,000 points, and 20 labels, then 10 per round up to 200.
+All recipes have the same initial sets, networks and test points, so that only the chosen points
+(and the predicting model) differ. Random and Deterministic are included. Finished runs are skipped.
 
     python benchmarks/picking.py --out runs/picking --data-dir DIR
     python benchmarks/picking.py --out runs/picking --data-dir DIR --summary results/picking

@@ -1,9 +1,9 @@
-"""Whether the pool helps: learning from labels only, always from the pool, or by the gate.
+"""Whether the pool helps: training on labels only, always on the pool, or as the gate decides.
 
-A fourth way is to learn from the pool by EM, without a graph: the targets of a point are the
+A fourth option is training on the pool by EM, without a graph: the targets of a point are the
 responsibilities of the circuit, and every point has the same weight.
 
-The sets and the simulated persons are those of ``benchmarks.answers``. The labelled points are
+The datasets and the simulated people are those of ``benchmarks.answers``. The labelled points are
 drawn at random, or chosen by ``auto`` for a logistic regression. A result is a line of
 ``pool.jsonl``; existing results are not computed again.
 

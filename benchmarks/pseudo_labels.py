@@ -1,7 +1,7 @@
-"""What the pool teaches whole networks: pseudo-labels against the labels alone.
+"""Pseudo-labels of the pool for whole networks, compared with training on labels only.
 
-A network is trained on random labels by a learner, with ``learn_from`` = labels and pool, and
-tested. A result is a line of ``networks.jsonl``; what is there is not computed again.
+A learner trains a network on random labels, with ``learn_from`` = labels and pool, and the network
+is tested. A result is a line of ``networks.jsonl``; existing results are not computed again.
 
     python -m benchmarks.pseudo_labels --out results/answers
 """

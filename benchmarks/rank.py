@@ -1,10 +1,10 @@
-"""Ranking on a local Ray cluster of two nodes: same picks, one and two workers, a node killed.
+"""Ranking on a local Ray cluster of two nodes: same results, one and two workers, a killed node.
 
     python benchmarks/rank.py --sizes 24000 96000 --folder DIR --save results/rank
 
-First, the parts of the work are timed in this process: reading, scoring, merging. They give a model
-of cost. Then the command runs on the cluster, and its workers' CPU seconds are compared with the
-model. Wall-clock seconds depend on what else the machine does; CPU seconds hardly do.
+First, the parts of the work are timed in this process: reading, scoring, merging. They give a cost
+model. Then the command runs on the cluster, and the CPU seconds of its workers are compared with
+the model. Wall-clock seconds depend on other load on the machine; CPU seconds hardly do.
 """
 
 from __future__ import annotations

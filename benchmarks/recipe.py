@@ -1,4 +1,4 @@
-"""The SPN against the softmax head it replaces, and the ablations of the recipe of a trained one.
+"""The SPN compared with the softmax head that it replaces, and ablations of a trained SPN.
 
 For each dataset, number of labels and seed, a LeNet is trained on random labels, and every variant
 of the SPN is fitted to the same network. Finished fits are skipped, so the script can be stopped

@@ -1,9 +1,9 @@
-"""A round of active learning on pools of 10,000 to 1,000,000 vectors in a mapped file.
+"""A round of active learning on pools of 10,000 to 1,000,000 vectors in a memory-mapped file.
 
 python benchmarks/sizes.py --width 128 --folder /tmp --save results/benchmarks/sizes
 
-For each method and size, a process of its own maps the file, tells the learner labels, fits it and
-asks for more. Seconds are by phase; memory is the peak of the process, with all that it imports.
+For each method and size, a separate process maps the file, tells the learner labels, fits it and
+asks for more. Seconds are given for each phase; memory is the peak of the process, with imports.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-r"""Random's curve on validation points at the scale ``small``, for ways to train the network.
+r"""Learning curves of Random on validation points at the scale ``small``, for training settings.
 
-Labels are those of the protocol's seed; each round adds 1,000 at random. The test set is not read.
+The initial labels are those of the protocol's seed; each round adds 1,000 random ones. The test set
+is not read.
 One line of JSON for each round.
 
     python -m benchmarks.small_settings cifar10-1k@small --set network.training.max-steps=600 \

@@ -1,8 +1,8 @@
-"""Two workers against one: eight short runs on digits, as a user starts them.
+"""Two workers compared with one: eight short runs on digits, as a user starts them.
 
-Whole commands are timed, from the start of Python to its end, in turn, so that a noisy machine
-disturbs both alike; before a time counts, both must have picked the same points. It needs two cores
-that have nothing else to do.
+Whole commands are timed, from the start of Python to its end. They take turns, so that other load
+on the machine affects both equally. A time only counts if both picked the same points. Needs two
+idle cores.
 
     python benchmarks/workers.py --save results/benchmarks/workers
 """

@@ -1,8 +1,8 @@
-"""How many of the answers that `spinal label` suspects are wrong, and what asking again gains.
+"""How many of the answers that `spinal label` suspects are wrong, and the gain of asking again.
 
-300 answers about features of ``benchmarks.anywhere``: 100 about random points, 200 drawn from the
-800 of least margin then, a share of them wrong, each replaced by another class at random. Answers
-are judged as on the page. k is the expected number of wrong ones.
+300 answers on features of ``benchmarks.anywhere``: 100 about random points, then 200 drawn from the
+800 points with the smallest margin. A share of them is wrong: replaced by another class at random.
+Answers are checked as on the page. k is the expected number of wrong answers.
 
     python -m benchmarks.wrong_answers --cache DIR --out results/wrong-answers.md
 """
