@@ -1,4 +1,4 @@
-"""Time a newcomer's path: from a fresh clone to the result of each tutorial.
+"""Time a new user's steps: from a fresh clone to the result of each tutorial.
 
 ``python tools/newcomer.py --save results/newcomer.md`` clones the repository into an empty folder,
 installs spinal into a new environment, and runs the code of each tutorial there.

@@ -1,13 +1,13 @@
 """Build the wheel and the source distribution, and test them in empty environments.
 
-``python tools/release_check.py`` (or ``make release-check``) installs, each into a virtual
-environment of its own outside the repository:
+``python tools/release_check.py`` (or ``make release-check``) installs the following, each into its
+own virtual environment outside the repository:
 
 - the wheel with the constraints of the project, without extras and with each extra;
 - the source distribution, and runs a part of the tests that it contains;
 - the wheel without constraints, on every other Python from 3.10 to 3.13 that is installed.
 
-In each environment ``tools/smoke.py`` uses what was installed. A failure does not stop the other
+In each environment ``tools/smoke.py`` tests the installation. A failure does not stop the other
 checks.
 """
 
@@ -32,7 +32,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-#: Extras that are for work on spinal itself.
+#: Extras for the development of spinal itself.
 DEVELOPMENT = ("dev", "docs")
 #: Tests of the source distribution: quick, and from every layer.
 SDIST_TESTS = (
@@ -41,7 +41,7 @@ SDIST_TESTS = (
 
 
 def extras() -> list[str]:
-    """The extras that users install, by pyproject.toml."""
+    """The extras for users, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return [name for name in project["optional-dependencies"] if name not in DEVELOPMENT]
 
@@ -123,7 +123,7 @@ def check_sdist(sdist: Path, folder: Path) -> None:
         archive.extractall(folder)
     inside = install(sys.executable, folder / "env", str(sdist), "pytest")
     source = folder / sdist.name.removesuffix(".tar.gz")
-    shutil.rmtree(source / "spinal")  # the tests are to import what was installed
+    shutil.rmtree(source / "spinal")  # the tests must import the installed package
     run(inside, "-m", "pytest", "-q", "-m", "not long", *SDIST_TESTS, cwd=source)
 
 

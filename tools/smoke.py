@@ -1,4 +1,4 @@
-"""Use an installed spinal as a newcomer would; the argument is the extra that was installed.
+"""Use an installed spinal as a new user would; the argument is the extra that was installed.
 
 Run by `tools/release_check.py` in an empty environment, outside the repository.
 """
@@ -20,7 +20,7 @@ from spinal import ActiveLearner, Pool, SPNClassifier, load_dataset
 
 
 def command(*arguments: str) -> str:
-    """What ``spinal`` prints; the script ends if the command fails."""
+    """Run ``spinal`` and return its output; the script ends if the command fails."""
     done = subprocess.run(
         [sys.executable, "-m", "spinal", *arguments], capture_output=True, encoding="utf-8"
     )
@@ -56,7 +56,7 @@ def check_base() -> None:
 
 
 def check_types() -> None:
-    """The annotations of the installed package are seen by mypy."""
+    """Mypy sees the annotations of the installed package."""
     Path("uses_spinal.py").write_text(
         "from spinal import load_dataset\nreveal_type(load_dataset('digits').classes)\n"
     )
@@ -68,7 +68,7 @@ def check_types() -> None:
 
 
 def check_label() -> None:
-    """A simulated person answers; labels, predictions and (with onnx) the classifier come out."""
+    """A simulated person answers; labels are exported, and images are predicted."""
     folder = Path("photographs")
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -117,7 +117,7 @@ def check_tune() -> None:
 
 
 def check_onnx() -> None:
-    """A classifier is written as an ONNX file, and the file computes the same."""
+    """A classifier is written as an ONNX file, which computes the same results."""
     import torch
 
     from spinal.label.exports.onnx_file import write_onnx
@@ -145,7 +145,7 @@ def check_tracker() -> None:
 
 
 def check_timm() -> None:
-    """A network of timm, with random weights, is wrapped as the network of a learner."""
+    """A network from timm, with random weights, is wrapped as the network of a learner."""
     import timm
 
     from spinal.networks import wrap
@@ -174,7 +174,7 @@ def _normal(name: str) -> str:
 
 
 def main() -> None:
-    """Check what the extra brings, and what needs none."""
+    """Check the extra, or without one the base installation."""
     extra = sys.argv[1] if len(sys.argv) > 1 else ""
     if not extra:
         check_base()
