@@ -230,5 +230,5 @@ def test_code_is_not_run_because_a_file_names_it(
     named = {**classifier.module.backbone, "name": f"{code}:make"}
     module = standalone.Classifier(classifier.module.tensors(), classifier.classes, named)
     ImageClassifier(classifier.encoder, module).save(tmp_path / "c.safetensors")
-    with pytest.raises(SpinalError, match="give that encoder"):
+    with pytest.raises(SpinalError, match="pass that encoder"):
         ImageClassifier.load(tmp_path / "c.safetensors")

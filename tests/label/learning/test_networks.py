@@ -109,7 +109,7 @@ def test_from_the_first_question_to_the_exported_classifier(
     load_classifier(project).save(out / "classifier.safetensors")
     encoder = None
     if network == "fine-tuned":  # its code is the user's, and not run because a file names it
-        with pytest.raises(SpinalError, match="give that encoder"):
+        with pytest.raises(SpinalError, match="pass that encoder"):
             ImageClassifier.load(out / "classifier.safetensors")
         encoder = load_encoder(f"{project.settings.encoder}={out / 'trunk.safetensors'}")
     again = ImageClassifier.load(out / "classifier.safetensors", encoder)

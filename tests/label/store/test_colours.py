@@ -68,7 +68,7 @@ def test_a_colour_is_chosen_and_undone(tmp_path: Path) -> None:
     assert describe_change(change) == "gave dog the colour #d15d21"
     assert store.classes.colours()["dog"] == usual
     for wrong in ("red", "#12345", "#12345g", ""):
-        with pytest.raises(LabelError, match="no colour"):
+        with pytest.raises(LabelError, match="not a colour"):
             store.classes.set_colour("dog", wrong, "ada")
     store.classes.set_colour("dog", "#ffffff", "ada")  # drawn in grey: white could not be seen
     assert store.classes.colours()["dog"][0] == visible("#ffffff")

@@ -189,7 +189,7 @@ def test_a_read_only_file_is_named(project: Project) -> None:
 
 def test_answers_do_not_go_into_a_file_that_was_moved(project: Project, tmp_path: Path) -> None:
     project.home.rename(tmp_path / "moved")
-    with pytest.raises(StoreError, match="not there any more"):
+    with pytest.raises(StoreError, match="no longer exists"):
         project.store.answer([Answer("t", 1, "red")], "ada")
     (tmp_path / "moved").rename(project.home)
     project.store.answer([Answer("t", 1, "red")], "ada")

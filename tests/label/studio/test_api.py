@@ -96,7 +96,7 @@ def test_what_is_said_when_it_fails(servers: tuple[Server, Server]) -> None:
         api.project(1)
     with pytest.raises(StudioError, match="cannot be reached"):
         StudioAPI("http://127.0.0.1:1", "secret").project(1)
-    with pytest.raises(StudioError, match="not the address"):
+    with pytest.raises(StudioError, match="not an address"):
         StudioAPI("localhost:8080", "secret")
 
 
