@@ -5,6 +5,8 @@ A folder holds two files:
 - ``vectors.f32``: vectors of D numbers in float32 (``vectors.u8``: bytes), one after the other;
 - ``index.sqlite``: which content has which row, and which content each file had when last read.
 
+Each row has a checksum in the index; `Vectors.repair` finds damaged rows.
+
 Rows are written and flushed before they are added to the index. If the process is killed at any
 moment, all rows in the index are complete, and rows beyond them are overwritten later. Any number
 of processes can read and write: SQLite allows one writer at a time, and any number of readers.
@@ -16,6 +18,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +35,8 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS contents (
     hash BLOB PRIMARY KEY,
     place INTEGER UNIQUE,  -- row of its vector; NULL: this content cannot be used
-    reason TEXT            -- why not
+    reason TEXT,           -- why not
+    checksum INTEGER       -- CRC-32 of its vector; NULL: written by an older version
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
     path BLOB PRIMARY KEY,  -- bytes: file names need not be valid text
@@ -84,6 +88,9 @@ class Vectors:
             # A power cut may undo the last transactions; those vectors are computed again.
             self._index.execute("PRAGMA synchronous = NORMAL")
             self._index.executescript(_SCHEMA)
+            columns = {row[1] for row in self._index.execute("PRAGMA table_info(contents)")}
+            if "checksum" not in columns:
+                self._index.execute("ALTER TABLE contents ADD COLUMN checksum INTEGER")
             self._check_width()
         except sqlite3.DatabaseError as error:
             raise self._damaged(f"its index cannot be read ({error})") from error
@@ -167,18 +174,42 @@ class Vectors:
                 if index.execute(lookup, [content]).fetchone() is None
             }
             (first,) = index.execute("SELECT coalesce(max(place) + 1, 0) FROM contents").fetchone()
+            rows = [row.tobytes() for row in vectors[list(new.values())].astype(self.dtype)]
             with self.file.open("r+b") as file:
                 file.seek(self.dtype.itemsize * self.width * first)
-                file.write(vectors[list(new.values())].astype(self.dtype).tobytes())
+                file.write(b"".join(rows))
                 file.flush()
                 os.fsync(file.fileno())
-            insert = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?)"
-            index.executemany(insert, [(h, first + i, None) for i, h in enumerate(new)])
-            index.executemany(insert, [(h, None, reason) for h, reason in refused])
+            insert = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)"
+            added = zip(new, rows, strict=True)
+            index.executemany(
+                insert,
+                [(h, first + i, None, zlib.crc32(row)) for i, (h, row) in enumerate(added)],
+            )
+            index.executemany(insert, [(h, None, reason, None) for h, reason in refused])
             index.executemany(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)",
                 [(*state, content) for state, content in files],
             )
+
+    def repair(self) -> int:
+        """Remove vectors that do not match their checksums; return how many.
+
+        They are computed again like those of new files.
+        """
+        size = self.dtype.itemsize * self.width
+        damaged = []
+        with self._lock, self.file.open("rb") as file:
+            for place, checksum in self._index.execute(
+                "SELECT place, checksum FROM contents WHERE checksum IS NOT NULL ORDER BY place"
+            ):
+                file.seek(size * place)
+                if zlib.crc32(file.read(size)) != checksum:
+                    damaged.append((place,))
+        if damaged:
+            with self._transaction() as index:
+                index.executemany("DELETE FROM contents WHERE place = ?", damaged)
+        return len(damaged)
 
     def _row(self, query: str, *values: bytes | int) -> tuple | None:
         with self._lock:

@@ -229,6 +229,50 @@ def test_two_writers(tmp_path: Path, photographs: list[Path], pixels: ImageEncod
     assert len(one.vectors) == len(photographs)
 
 
+@pytest.mark.parametrize("damage", ["not a number", "one bit", "cut off"])
+def test_damaged_vectors_are_computed_again(
+    tmp_path: Path,
+    photographs: list[Path],
+    pixels: ImageEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: str,
+) -> None:
+    cache = FeatureCache(tmp_path / "cache", pixels)
+    cache.compute(photographs)
+    expected = cache.get(photographs)[0]
+    assert cache.vectors.repair() == 0
+    content = bytearray(cache.vectors.file.read_bytes())
+    at = 2 * 4 * cache.vectors.width + 400
+    if damage == "not a number":
+        content[at : at + 4] = b"\xff" * 4
+    elif damage == "one bit":
+        content[at] ^= 1
+    else:
+        del content[-7:]
+    cache.vectors.file.write_bytes(content)
+    counting = Counting(pixels, monkeypatch)
+    assert cache.vectors.repair() == 1
+    assert cache.get(photographs)[1].sum() == len(photographs) - 1
+    cache.compute(photographs)
+    assert counting.images == 1
+    np.testing.assert_array_equal(cache.get(photographs)[0], expected)
+    assert cache.vectors.repair() == 0
+
+
+def test_vectors_of_an_older_version_are_used(
+    tmp_path: Path, photographs: list[Path], pixels: ImageEncoder
+) -> None:
+    cache = FeatureCache(tmp_path / "cache", pixels)
+    cache.compute(photographs[:5])
+    cache.vectors._index.execute("ALTER TABLE contents DROP COLUMN checksum")
+    cache.close()
+    cache = FeatureCache(tmp_path / "cache", pixels)
+    assert cache.vectors.repair() == 0
+    cache.compute(photographs)
+    expected = encode(pixels, [Image.open(path) for path in photographs])
+    np.testing.assert_array_equal(cache.get(photographs)[0], expected)
+
+
 def test_damage_is_named(tmp_path: Path, photographs: list[Path], pixels: ImageEncoder) -> None:
     cache = FeatureCache(tmp_path / "cache", pixels)
     cache.compute(photographs)

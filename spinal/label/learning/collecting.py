@@ -61,6 +61,9 @@ class ProjectFeatures:
                 project.features_folder, guard(self._raw, project.previews.decoders),
                 dtype=np.uint8, threads=1,
             )  # fmt: skip
+        for cache in (self.cache, self.pictures):
+            if cache is not None:
+                cache.vectors.repair()
         self.places: dict[int, int] = {}
         self._picture_places: dict[int, int] = {}  # the same, in `pictures`
         self.missing: list[tuple[int, str]] = []

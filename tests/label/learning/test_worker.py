@@ -415,6 +415,15 @@ def test_damaged_features_are_computed_again(project: Project, monkeypatch: Any)
         supervisor.stop()
 
 
+def test_damaged_vectors_do_not_reach_the_model(project: Project) -> None:
+    work(Worker(project, lambda _: None))
+    (vectors,) = project.features_folder.rglob("vectors.f32")
+    content = vectors.read_bytes()
+    vectors.write_bytes(b"\xff" * 8 + content[8:])  # not a number
+    work(Worker(project, lambda _: None))
+    assert len(vectors.read_bytes()) > len(content)  # one row was added
+
+
 def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
     file = project.home / "project.json"
     file.write_text(file.read_text().replace('"pixels"', '"pixel"'))
