@@ -188,8 +188,9 @@ def write_report(results: Results, path: Path) -> None:
         lines += [f"## The half to {half}{'' if half == 'develop' else ' on'}", ""]
         if half == "develop":
             text = (
-                "Chosen here: 128 features, the mean over classes rather than the maximum, and to "
-                "learn from the labels alone."
+                "Chosen here: 128 features, their units (the direction from the mean, or each its "
+                "own), the mean over classes rather than the maximum, and to learn from the labels "
+                "alone."
             )
             lines += [text, ""]
         lines += _table(results, list(sets))

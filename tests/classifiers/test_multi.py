@@ -27,15 +27,48 @@ def make_points(n: int = 120, d: int = 12, seed: int = 0) -> tuple[Tensor, Tenso
 def test_each_class_is_a_mixture_of_its_own() -> None:
     x, y = make_points()
     model = fit_multi(x[:80], y[:80], x[80:])
-    kind = model.blends[0].gaussian.coordinates.units.kind
+    (kind,) = {blend.gaussian.coordinates.units.kind for blend in model.blends}
+    z = x.double() - x.double().mean(0)
     for c in range(3):
         alone = fit_on_vectors(
-            x[:80].double(), y[:80, c], 2, x[80:].double(), with_trees=False, kinds=(kind,)
+            z[:80], y[:80, c], 2, z[80:], with_trees=False, kinds=(kind,)
         ).with_prior(label_frequencies(torch.bincount(y[:80, c], minlength=2)))
-        expected = alone.log_probs(x[80:].double())[:, 1].exp()
+        expected = alone.log_probs(z[80:])[:, 1].exp()
         torch.testing.assert_close(model.probs(x[80:])[:, c], expected)
     right = (model.probs(x[80:]) > 0.5) == (y[80:] == 1)
     assert right.double().mean() > 0.85
+
+
+def make_directions(n: int = 150, d: int = 10) -> tuple[Tensor, Tensor]:
+    """Points of random length, and three classes of which two depend on their direction."""
+    rng = np.random.default_rng(0)
+    way = rng.normal(size=(n, d))
+    way /= np.linalg.norm(way, axis=1, keepdims=True)
+    x = 5 + way * rng.lognormal(sigma=1.5, size=(n, 1))
+    noise = rng.random(n) < 0.5  # most balanced, and of no use to choose units by
+    y = np.stack([noise, way[:, 0] > 0.2, way[:, 1] > 0.2], 1)
+    return torch.from_numpy(x), torch.from_numpy(y.astype(np.int64))
+
+
+def kinds_of(model: MultiBlend) -> set[str]:
+    return {blend.gaussian.coordinates.units.kind for blend in model.blends}
+
+
+def test_shorter_vectors_mean_the_same_where_directions_decide() -> None:
+    x, y = make_directions()
+    model = fit_multi(x[:100], y[:100], x[100:])
+    assert kinds_of(model) == {"direction"}
+    torch.testing.assert_close(model.centre, x.mean(0))
+    shorter = model.centre + 0.1 * (x - model.centre)
+    torch.testing.assert_close(model.probs(shorter), model.probs(x))
+
+
+def test_lengths_count_where_they_say_more() -> None:
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(150, 3)))
+    model = fit_multi(x, (x > 0.8).long())
+    assert kinds_of(model) == {"each"}
+    assert ((model.probs(x) > 0.5) == (x > 0.8)).double().mean() > 0.95
 
 
 def test_the_density_is_the_mean_of_log_densities() -> None:
@@ -43,7 +76,7 @@ def test_the_density_is_the_mean_of_log_densities() -> None:
     model = fit_multi(x, y)
     each = []
     for blend in model.blends:
-        u = blend.gaussian.variables(x.double())
+        u = blend.gaussian.variables(x.double() - model.centre)
         # By enumeration of both classes: prior times density.
         by_class, common = blend.gaussian.circuit.class_values(u)
         each.append((by_class.exp().sum(1)).log() + common)

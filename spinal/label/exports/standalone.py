@@ -227,20 +227,22 @@ class MultiClassifier(nn.Module):
     The density is the geometric mean over the densities for the classes.
 
     Args:
-        tensors: ``axes [D, R]``, the directions of the features that are used, and, for each class
-            i, the tensors of a `Classifier` with classes "absent" and "present", by names such as
-            ``i/circuit/log_prior``.
+        tensors: ``centre [D]``, the mean of the features, ``axes [D, R]``, the directions that are
+            used, and, for each class i, the tensors of a `Classifier` with classes "absent" and
+            "present", by names such as ``i/circuit/log_prior``.
         classes: the names of the C classes.
         backbone: see `Classifier`.
     """
 
+    centre: Tensor
     axes: Tensor
 
     def __init__(
         self, tensors: Mapping[str, Tensor], classes: Sequence[str], backbone: Mapping[str, object]
     ) -> None:
         super().__init__()
-        self.register_buffer("axes", tensors["axes"].double())
+        for name in ("centre", "axes"):
+            self.register_buffer(name, tensors[name].double())
         own: list[dict[str, Tensor]] = [{} for _ in classes]
         for path, tensor in tensors.items():
             number, _, name = path.partition("/")
@@ -257,10 +259,10 @@ class MultiClassifier(nn.Module):
             for i, member in enumerate(self.members)
             for name, tensor in member.tensors().items()  # type: ignore[operator]
         }
-        return {"axes": self.axes, **own}
+        return {"centre": self.centre, "axes": self.axes, **own}
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        z = (features.double() @ self.axes).to(features.dtype)
+        z = ((features.double() - self.centre) @ self.axes).to(features.dtype)
         said = [member(z) for member in self.members]
         probs = torch.stack([probs[:, 1] for probs, _ in said], 1)
         return probs, torch.stack([density for _, density in said]).mean(0)

@@ -126,6 +126,7 @@ def check_labels(
     if not len(rows):
         return rows, probs
     x = torch.from_numpy(snapshot.points[rows]).double()
+    x = x - x.mean(0)
     x, kinds = x @ main_directions(x), plausible_kinds(x)[-1:]
     for i, column in enumerate(snapshot.labels[rows].T):
         known = column != UNKNOWN
