@@ -52,6 +52,8 @@ SPINAL = {
 LOGISTIC = "logistic regression, random"
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 SIDE = 96
+#: A limit of the probability other than one half, to compare.
+LOWER = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +162,14 @@ def _measure(task: Task, learner: MultiLearner | None, probs: NDArray | None) ->
     if learner is not None:
         probs = learner.predict_proba(task.x_test)
     assert probs is not None
-    y, said = task.y_test, probs > 0.5
+    y, said, more = task.y_test, probs > 0.5, probs > LOWER
     p = np.clip(np.where(y, probs, 1 - probs), 1e-6, 1)
     return {
         "macro_f1": float(f1_score(y, said, average="macro", zero_division=0)),
         "map": float(average_precision_score(y, probs, average="macro")),
         "exact": float((said == y).all(1).mean()),
+        "lower_macro_f1": float(f1_score(y, more, average="macro", zero_division=0)),
+        "lower_exact": float((more == y).all(1).mean()),
         "nll": float(-np.log(p).mean()),
     }
 
