@@ -52,8 +52,8 @@ class MultiLearner:
         members: indices of the points that may be asked; None for all.
         seed: for all randomness.
         acquisition: chooses the points to ask.
-        learn_from: ``labels`` only, or ``pool`` to learn from unlabelled points as well. The pool
-            takes twice the time, and was worse with few labels; see ``results/label-multi.md``.
+        learn_from: ``pool`` to learn from unlabelled points as well, or ``labels`` only. Labels only
+            takes half the time, and was worse with few labels; see ``results/label-multi.md``.
         cache: folder for the graph of the points, so that the next learner can reuse it.
 
     Attributes:
@@ -82,7 +82,7 @@ class MultiLearner:
         members: NDArray[np.int64] | None = None,
         seed: int = 0,
         acquisition: MultiHerding | None = None,
-        learn_from: str = "labels",
+        learn_from: str = "pool",
         cache: Path | None = None,
     ) -> None:
         self.points: Points = as_points(points)
