@@ -52,7 +52,7 @@ class MultiLearner:
         members: indices of the points that may be asked; None for all.
         seed: for all randomness.
         acquisition: chooses the points to ask.
-        learn_from: ``pool`` to learn from unlabelled points as well, or ``labels`` only. Labels only
+        learn_from: ``pool`` to learn from unlabelled points as well, or ``labels`` only, which
             takes half the time, and was worse with few labels; see ``results/label-multi.md``.
         cache: folder for the graph of the points, so that the next learner can reuse it.
 
