@@ -47,6 +47,10 @@ CREATE TABLE IF NOT EXISTS files (
 """
 
 
+class DamagedVectorsError(FileFormatError):
+    """The stored vectors cannot be read."""
+
+
 class Entry(NamedTuple):
     """The row of a content, or the reason why it has none."""
 
@@ -227,8 +231,8 @@ class Vectors:
                 raise
             self._index.execute("COMMIT")
 
-    def _damaged(self, what: str) -> FileFormatError:
-        return FileFormatError(
+    def _damaged(self, what: str) -> DamagedVectorsError:
+        return DamagedVectorsError(
             f"{self.folder}: damaged, {what}; delete this folder, it will be computed again"
         )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
+from spinal.errors import FileFormatError
 from spinal.label.learning.learnt import learnt_classes
 from spinal.label.learning.rounds import Round, Snapshot
 from spinal.label.learning.sets import predicted, set_codes
@@ -15,12 +18,14 @@ def advise(project: Project, snapshot: Snapshot, result: Round, classes: tuple[s
     """Add a fit to the history of the project, and return the advice; empty if there is none yet.
 
     It is based on predictions for images of the audit. If the classes have changed since the last
-    fit, a new history starts.
+    fit, or the file is damaged, a new history starts.
     """
     file = project.history_file
     reserved = np.intersect1d(snapshot.images[snapshot.reserved], result.images)
-    is_known = file.exists() and learnt_classes(project) == classes
-    history = History.load(file) if is_known else History.begin(reserved)
+    history = History.begin(reserved)
+    if file.exists() and learnt_classes(project) == classes:
+        with suppress(FileFormatError):
+            history = History.load(file)
     if not len(history.points) or not np.isin(history.points, result.images).all():
         return ""
     rows = np.searchsorted(result.images, history.points)

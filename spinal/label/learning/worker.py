@@ -25,7 +25,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spinal.errors import FileFormatError, SpinalError
+from spinal.encoders.vectors import DamagedVectorsError
+from spinal.errors import SpinalError
 from spinal.label.learning import multi, rounds
 from spinal.label.learning.advising import advise
 from spinal.label.learning.beliefs import Beliefs
@@ -313,7 +314,7 @@ def main(home: str) -> None:
         _work(Worker(project, say))
     except StoreError as error:
         sys.exit(str(error))
-    except (FileFormatError, sqlite3.DatabaseError) as error:
+    except (DamagedVectorsError, sqlite3.DatabaseError) as error:
         if isinstance(error, sqlite3.OperationalError):  # not damaged: a full disk, for example
             raise
         shutil.rmtree(project.features_folder, ignore_errors=True)

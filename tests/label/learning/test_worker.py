@@ -415,13 +415,27 @@ def test_damaged_features_are_computed_again(project: Project, monkeypatch: Any)
         supervisor.stop()
 
 
-def test_damaged_vectors_do_not_reach_the_model(project: Project) -> None:
+@pytest.mark.usefixtures("fast")
+def test_all_that_can_be_made_again_is_made_again(project: Project) -> None:
+    """Whatever is damaged but the answers, the settings and the index of the features."""
+    label(project, 30)
     work(Worker(project, lambda _: None))
+    rounds_before = len(project.store.rounds())
+    spared = ("labels.sqlite", "project.json", "lock", "token", "worker.log", "index.sqlite")
+    files = [
+        path for path in sorted(project.home.rglob("*"))
+        if path.is_file() and not path.name.startswith(spared)
+    ]  # fmt: skip
+    names = {path.name for path in files}
+    assert {"vectors.f32", "history.npz", "beliefs.npz", "likeness.npz", "learnt.json"} <= names
+    for path in files:
+        content = path.read_bytes()
+        path.write_bytes(b"\xff" * 50 + content[50:])
+    label(project, 10)
+    work(Worker(project, lambda _: None))
+    assert len(project.store.rounds()) > rounds_before
     (vectors,) = project.features_folder.rglob("vectors.f32")
-    content = vectors.read_bytes()
-    vectors.write_bytes(b"\xff" * 8 + content[8:])  # not a number
-    work(Worker(project, lambda _: None))
-    assert len(vectors.read_bytes()) > len(content)  # one row was added
+    assert np.isnan(np.fromfile(vectors, "<f4")).any()  # still there, and used by nobody
 
 
 def test_the_worker_itself_says_what_is_wrong(project: Project) -> None:
