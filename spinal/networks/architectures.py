@@ -271,8 +271,11 @@ def build_network(
         raise NetworkError(f"no network {name!r}: {suggestion(name, NETWORKS)}")
     try:
         return NETWORKS[name](input_shape, n_classes, width=width, seed=seed, **options)
-    except TypeError as error:
-        raise NetworkError(f"{name}: {error}") from error
+    except NetworkError:
+        raise
+    # A wrong name or value of an argument; a size beyond the memory, or beyond all integers.
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise NetworkError(f"{name}: {str(error).splitlines()[0]}") from error
 
 
 def _network(

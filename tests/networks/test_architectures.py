@@ -181,6 +181,21 @@ def test_restart_refuses_weights_that_it_cannot_draw() -> None:
         network.restart(0)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dropout": 1.5}, "between 0 and 1"),
+        ({"dropout": float("inf")}, "between 0 and 1"),
+        ({"width": 1e12}, "allocate"),
+        ({"width": float("inf")}, "infinity"),
+        ({"depth": 3}, "depth"),
+    ],
+)
+def test_arguments_that_make_no_network_are_named(options: dict[str, float], message: str) -> None:
+    with pytest.raises(NetworkError, match=f"^dense: .*{message}"):
+        build_network("dense", (12,), 3, **options)
+
+
 @pytest.mark.parametrize("width", [0.01, 0.1, 0.3, 0.4, 1.0])
 def test_shortcuts_of_stride_2_have_a_multiple_of_8_channels(width: float) -> None:
     # With four, PyTorch crashes on some processors.
