@@ -32,6 +32,8 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+#: Exit code of ``tools/smoke.py`` if a check is not possible here.
+NOT_TESTED = 77
 #: Extras for the development of spinal itself.
 DEVELOPMENT = ("dev", "docs")
 #: Tests of the source distribution: quick, and from every layer.
@@ -67,6 +69,10 @@ def find_pythons(versions: Iterable[str] = PYTHONS) -> dict[str, str]:
     return executables
 
 
+class NotTestedError(Exception):
+    """A check is not possible here; the message says why."""
+
+
 class CheckError(Exception):
     """A command failed; the message holds what it printed."""
 
@@ -75,6 +81,7 @@ def run(*command: str | Path, cwd: Path) -> None:
     """Run a command outside the repository.
 
     Raises:
+        NotTestedError: if it says so.
         CheckError: if it fails.
     """
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -83,6 +90,8 @@ def run(*command: str | Path, cwd: Path) -> None:
         [*map(str, command)], cwd=cwd, env=environment, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
     )  # fmt: skip
+    if done.returncode == NOT_TESTED:
+        raise NotTestedError(done.stdout.strip().splitlines()[-1])
     if done.returncode:
         raise CheckError(f"{done.stdout}\nfailed: {' '.join(map(str, command))}")
 
@@ -151,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(error)
                 failed.append(what)
                 outcome = "FAILED"
+            except NotTestedError as reason:
+                what, outcome = f"{what}: not tested, {reason}", "--"
             print(f"{outcome}  {what}  ({time.monotonic() - start:.0f} s)", flush=True)
 
         wheel, sdist = build(folder)

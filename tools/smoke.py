@@ -18,6 +18,9 @@ from PIL import Image
 import spinal
 from spinal import ActiveLearner, Pool, SPNClassifier, load_dataset
 
+#: Exit code of a check that is not possible here; the last line says why.
+NOT_TESTED = 77
+
 
 def command(*arguments: str) -> str:
     """Run ``spinal`` and return its output; the script ends if the command fails."""
@@ -154,6 +157,15 @@ def check_timm() -> None:
     assert wrap(module, None, (32, 32, 1)) is not None
 
 
+def require_torchvision() -> None:
+    """End the script if torchvision was built for another PyTorch; timm does not work without."""
+    try:
+        import torchvision  # noqa: F401
+    except (ImportError, RuntimeError) as error:
+        print(f"torchvision does not work with this PyTorch ({error})")
+        sys.exit(NOT_TESTED)
+
+
 def check_imports(extra: str) -> None:
     """Every package of the extra is installed and can be imported."""
     requirements = importlib.metadata.requires("spinal") or []
@@ -179,6 +191,8 @@ def main() -> None:
     if not extra:
         check_base()
         return
+    if extra == "timm":
+        require_torchvision()
     check_imports(extra)
     checks = {
         "label": check_label, "mlflow": check_tracker, "onnx": check_onnx,
