@@ -32,7 +32,10 @@ LOOK = {
     "margin": ("#d55e00", "-"),
     "random": ("#6e6e6e", "-"),
     "scikit-activeml: BADGE": ("#c0669a", "-"),
+    "small-text: breaking ties": ("#c0669a", (0, (4, 2))),
 }
+#: Features of texts, the end of the name of a set.
+TEXTS = ("--tfidf-svd", "--sentences")
 
 
 def write_report(folder: Path) -> None:
@@ -41,6 +44,7 @@ def write_report(folder: Path) -> None:
     (folder / "README.md").write_text("\n".join(report(results)) + "\n")
     for (half, wrong), part in results.groupby(["half", "wrong"]):
         save(picture(part), folder / _picture_name(str(half), float(wrong)))
+    save(picture(_of_texts(results)), folder / "texts.svg")
 
 
 def picture(results: pd.DataFrame) -> Figure:
@@ -89,20 +93,9 @@ def report(results: pd.DataFrame) -> Iterator[str]:
     for (half, wrong), part in results.groupby(["half", "wrong"]):
         yield from ("", f"## {half} half, {100 * wrong:.0f} % of answers wrong", "")
         yield f"![Accuracy over the answers]({_picture_name(str(half), float(wrong))})"
-        cells = [
-            {"set": name, "contender": contender, "seeds": group.seed.nunique()}
-            | summary(group, part[part.set == name])
-            for (name, contender), group in part.groupby(["set", "contender"])
-        ]
-        table = pd.DataFrame(cells)
+        table = by_set(part)
+        means = on_average(table)
         numbers = [column for column in table if column not in ("set", "contender", "seeds")]
-        by_contender = table.groupby("contender")
-        means = by_contender[numbers].mean()
-        means.insert(0, "sets", by_contender.size())
-        means.insert(1, "seeds", by_contender["seeds"].min())
-        for n in SHOWN[1:]:
-            means[f"least saved {n}"] = by_contender[f"saved {n}"].min()
-        means = means.sort_values("area", ascending=False).reset_index()
         beliefs = [column for column in numbers if column.startswith(("NLL", "ECE"))]
         yield ""
         yield from _markdown(means.drop(columns=beliefs))
@@ -120,8 +113,39 @@ def report(results: pd.DataFrame) -> Iterator[str]:
         order = table.sort_values(["set", "area"], ascending=[True, False])
         yield from _markdown(order[["set", "contender", "seeds", *numbers]])
         yield from ("", "</details>")
+    table = by_set(_of_texts(results))
+    means = on_average(table)
+    columns = [column for column in means if not column.startswith(("NLL", "ECE"))]
+    yield from ("", "## Texts of both halves, no answer wrong", "")
+    yield from ("![Accuracy over the answers](texts.svg)", "")
+    yield from _markdown(means.loc[means.sets == table.set.nunique(), columns])
     yield ""
-    yield f"Seeds: {sorted(results.seed.unique())}. Commits: {sorted(results.commit.unique())}."
+    seeds, commits = (", ".join(map(str, sorted(results[c].unique()))) for c in ("seed", "commit"))
+    yield f"Seeds: {seeds}. Commits: {commits}."
+
+
+def by_set(results: pd.DataFrame) -> pd.DataFrame:
+    """A row for each set and contender: number of seeds, and `summary`."""
+    return pd.DataFrame([
+        {"set": name, "contender": contender, "seeds": group.seed.nunique()}
+        | summary(group, results[results.set == name])
+        for (name, contender), group in results.groupby(["set", "contender"])
+    ])  # fmt: skip
+
+
+def on_average(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `by_set` as means over sets, the contender with the largest area first."""
+    by_contender = table.groupby("contender")
+    means = by_contender[[c for c in table if c not in ("set", "contender", "seeds")]].mean()
+    means.insert(0, "sets", by_contender.size())
+    means.insert(1, "seeds", by_contender["seeds"].min())
+    for n in SHOWN[1:]:
+        means[f"least saved {n}"] = by_contender[f"saved {n}"].min()
+    return means.sort_values("area", ascending=False).reset_index()
+
+
+def _of_texts(results: pd.DataFrame) -> pd.DataFrame:
+    return results[results.set.str.endswith(TEXTS) & (results.wrong == 0)]
 
 
 def against_rival(of_set: pd.DataFrame) -> str:
