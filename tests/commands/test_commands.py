@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from spinal.commands.app import main
 from spinal.commands.options import parse_seeds
 from spinal.errors import SpinalError
 
@@ -23,6 +26,32 @@ def spinal(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
     return subprocess.run(
         command, capture_output=True, text=True, cwd=cwd, env=environment, check=False
     )
+
+
+class Called(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Called]:
+    """Runs a command in this process, which imports everything once, in an empty folder."""
+
+    def run(*arguments: str) -> Called:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setattr(sys, "argv", ["spinal", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return Called(int(ended.value.code or 0), shown.out, shown.err)
+
+    return run
 
 
 def test_help_reads_like_a_manual() -> None:
@@ -126,24 +155,32 @@ def test_demo_ends_with_picture_table_and_paths(tmp_path: Path) -> None:
         (["protocols", "nope"], "no protocol 'nope'"),
     ],
 )
-def test_errors_are_one_line_and_exit_2(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = spinal(*arguments, cwd=tmp_path)
+def test_errors_are_one_line_and_exit_2(
+    arguments: list[str], message: str, call: Callable[..., Called]
+) -> None:
+    done = call(*arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("error:")
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_brackets_in_errors_are_shown(tmp_path: Path) -> None:
+def test_brackets_in_errors_are_shown(tmp_path: Path, call: Callable[..., Called]) -> None:
     (tmp_path / "mine.toml").write_text("scale = 5")
-    assert "[scale.cpu]" in spinal("run", "mine.toml", cwd=tmp_path).stderr
+    assert "[scale.cpu]" in call("run", "mine.toml").stderr
 
 
-def test_listings() -> None:
-    assert "mnist" in spinal("protocols").stdout
-    assert 'dataset = "digits"' in spinal("protocols", "digits").stdout
-    assert "max-entropy" in spinal("methods").stdout
-    assert "1297 x 8 x 8 x 1" in spinal("datasets").stdout
+def test_listings(call: Callable[..., Called]) -> None:
+    assert "mnist" in call("protocols").stdout
+    assert 'dataset = "digits"' in call("protocols", "digits").stdout
+    assert "max-entropy" in call("methods").stdout
+    assert "1297 x 8 x 8 x 1" in call("datasets").stdout
+
+
+def test_the_program_itself_ends_with_the_error(tmp_path: Path) -> None:
+    done = spinal("run", "digitz", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no protocol 'digitz'")
 
 
 def test_seeds_are_numbers_and_ranges() -> None:

@@ -74,7 +74,7 @@ def test_images_in_parquet_as_hugging_face_has_them(
     assert found == pytest.approx(margins, abs=1e-5)
 
 
-@pytest.mark.parametrize("exported", [False, True])
+@pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_texts_in_parquet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: bool, capsys: pytest.CaptureFixture
 ) -> None:

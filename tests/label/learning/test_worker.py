@@ -415,6 +415,7 @@ def test_damaged_features_are_computed_again(project: Project, monkeypatch: Any)
         supervisor.stop()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fast")
 def test_all_that_can_be_made_again_is_made_again(project: Project) -> None:
     """Whatever is damaged but the answers, the settings and the index of the features."""

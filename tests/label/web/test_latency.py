@@ -15,6 +15,7 @@ from tests.label.conftest import CLASSES
 from tests.label.files import make_images
 
 
+@pytest.mark.long
 def test_the_next_image_comes_while_a_fit_runs(tmp_path: Path) -> None:
     """`benchmarks/label.py` measures how fast it comes."""
     truth = make_images(tmp_path / "images", 150)

@@ -199,6 +199,7 @@ def test_without_a_model_every_view_is_empty(client: TestClient, made) -> None:
     assert all(row["precision"] is None for row in board["classes"])
 
 
+@pytest.mark.long
 def test_a_simulated_person_labels_sets_and_the_model_learns(made, tmp_path: Path) -> None:
     project, labels = made
     table = tmp_path / "truth.csv"
