@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from spinal.label.store.project import open_project
 from spinal.label.web.serving import Page
 from spinal.label.web.simulate import Person
