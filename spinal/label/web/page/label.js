@@ -230,8 +230,8 @@ function because({ reason, belief, round }) {
   const top = belief && (state.multi ? unsure(belief) : sorted(belief)).slice(0, 2).map(([name, p]) => `${name} ${percent(p)}`).join(", ");
   const rare = belief && percent(belief.density_rank);
   const texts = {
-    uncertain: ["Uncertain", top ? `The model is very uncertain here: ${top}.`
-      : "An earlier model was very uncertain here."],
+    uncertain: ["Uncertain", top ? about(`One of the images the model is least sure of: ${top}.`)
+      : about("One of the images an earlier model was least sure of.")],
     new: ["New", belief ? about(`Unlike the labelled images: to the model, ${rare} of all images are more unusual.`)
       : about("Unlike the images that an earlier model was trained on.")],
     coverage: ["Coverage", about("Typical of a group of images that has no label yet.")],
