@@ -24,6 +24,8 @@ TUTORIALS = {
     "texts": "Label texts",
     "python": "Choose points from Python",
     "compare": "Compare methods",
+    "paper": "Reproduce the paper",
+    "cluster": "Run on a cluster",
 }
 _RUN = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import pages; "
@@ -76,7 +78,7 @@ def page(install: Cost, tutorials: dict[str, Cost]) -> str:
         )
     lines += [
         "",
-        "Installing is `pip install -c constraints.txt '.[label]'` into an empty environment, with "
+        "Installing is `pip install -c constraints.txt '.[label,ray]'` into an empty environment, with "
         "packages from a nearby index. The time that a person needs to read and label is not "
         "counted: in the first two tutorials a simulated annotator answers at once.",
     ]
@@ -94,7 +96,7 @@ def main() -> None:
         install = timed("git", "clone", "--quiet", ROOT, clone, cwd=folder)
         install += timed(sys.executable, "-m", "venv", folder / "env", cwd=folder)
         pins = ("-c", clone / "constraints.txt")
-        install += timed(python, "-m", "pip", "install", "--quiet", *pins, ".[label]", cwd=clone)
+        install += timed(python, "-m", "pip", "install", "--quiet", *pins, ".[label,ray]", cwd=clone)
         costs = {}
         for name in TUTORIALS:
             work = folder / name
