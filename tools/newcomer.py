@@ -19,6 +19,7 @@ from typing import NamedTuple
 from spinal.runs.origin import commit, processor
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ".[label,ray]"
 TUTORIALS = {
     "images": "Label your images",
     "texts": "Label texts",
@@ -78,8 +79,8 @@ def page(install: Cost, tutorials: dict[str, Cost]) -> str:
         )
     lines += [
         "",
-        "Installing is `pip install -c constraints.txt '.[label,ray]'` into an empty environment, with "
-        "packages from a nearby index. The time that a person needs to read and label is not "
+        f"Installing is `pip install -c constraints.txt '{PACKAGE}'` into an empty environment, "
+        "with packages from a nearby index. The time that a person needs to read and label is not "
         "counted: in the first two tutorials a simulated annotator answers at once.",
     ]
     return "\n".join(lines) + "\n"
@@ -96,7 +97,7 @@ def main() -> None:
         install = timed("git", "clone", "--quiet", ROOT, clone, cwd=folder)
         install += timed(sys.executable, "-m", "venv", folder / "env", cwd=folder)
         pins = ("-c", clone / "constraints.txt")
-        install += timed(python, "-m", "pip", "install", "--quiet", *pins, ".[label,ray]", cwd=clone)
+        install += timed(python, "-m", "pip", "install", "--quiet", *pins, PACKAGE, cwd=clone)
         costs = {}
         for name in TUTORIALS:
             work = folder / name
