@@ -19,7 +19,7 @@ from typing import NamedTuple
 from spinal.runs.origin import commit, processor
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ".[label,ray]"
+PACKAGE = ".[label,parquet,ray]"
 TUTORIALS = {
     "images": "Label your images",
     "texts": "Label texts",
