@@ -113,12 +113,17 @@ def report(results: pd.DataFrame) -> Iterator[str]:
         order = table.sort_values(["set", "area"], ascending=[True, False])
         yield from _markdown(order[["set", "contender", "seeds", *numbers]])
         yield from ("", "</details>")
-    table = by_set(_of_texts(results))
-    means = on_average(table)
-    columns = [column for column in means if not column.startswith(("NLL", "ECE"))]
-    yield from ("", "## Texts of both halves, no answer wrong", "")
-    yield from ("![Accuracy over the answers](texts.svg)", "")
-    yield from _markdown(means.loc[means.sets == table.set.nunique(), columns])
+    yield from ("", "## Texts, no answer wrong", "", "![Accuracy over the answers](texts.svg)")
+    texts = _of_texts(results)
+    for title, part in (
+        ("The report half, on which no setting was chosen", texts[texts.half == "report"]),
+        ("Both halves; settings were chosen on the sets of the develop half", texts),
+    ):
+        table = by_set(part)
+        means = on_average(table)
+        columns = [column for column in means if not column.startswith(("NLL", "ECE"))]
+        yield from ("", f"{title}:", "")
+        yield from _markdown(means.loc[means.sets == table.set.nunique(), columns])
     yield ""
     seeds, commits = (", ".join(map(str, sorted(results[c].unique()))) for c in ("seed", "commit"))
     yield f"Seeds: {seeds}. Commits: {commits}."
