@@ -50,9 +50,9 @@ from spinal.label.web.views import Views
 
 #: Number of images that are decoded at a time; others wait.
 DECODED = 2
-#: Seconds after which a page asks for the state again. With more clients than the second number,
+#: Seconds after which a page asks for the state again. With more clients than `MANY_CLIENTS`,
 #: the pages wait longer in proportion, so that they ask at most 33 times a second in total.
-POLL, UNHURRIED = 1.5, 50
+POLL, MANY_CLIENTS = 1.5, 50
 #: Files up to this size are sent to the browser unchanged; larger ones as a copy.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 _IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -260,7 +260,7 @@ class Server:
         return JSONResponse(
             {
                 "name": self.project.folder.name,
-                "poll": POLL * max(1.0, self.store.questions.n_clients() / UNHURRIED),
+                "poll": POLL * max(1.0, self.store.questions.n_clients() / MANY_CLIENTS),
                 "kind": settings.kind,
                 "multi": settings.multi,
                 "classes": self._classes.describe(),

@@ -260,7 +260,7 @@ def test_state_says_what_is_in_use(client: TestClient) -> None:
 def test_many_pages_ask_for_the_state_less_often(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "UNHURRIED", 2)
+    monkeypatch.setattr(server, "MANY_CLIENTS", 2)
     for n, seconds in ((1, 1.5), (2, 1.5), (3, 2.25), (4, 3.0)):
         who = {"client": f"tab{n}", "person": "ada", "n": 1}
         assert client.post("/api/next", json=who).status_code == 200
