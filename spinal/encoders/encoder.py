@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from spinal.errors import SpinalError
 
@@ -60,3 +63,12 @@ def encode(encoder: Encoder, items: Sequence[Any] | NDArray) -> NDArray[np.float
     for start in range(0, len(items), BATCH):
         parts.append(encoder.embed([encoder.prepare(x) for x in items[start : start + BATCH]]))
     return np.concatenate(parts)
+
+
+def hash_of_weights(settings: str, weights: Mapping[str, Tensor]) -> str:
+    """A fingerprint: 16 hexadecimal digits that change with the settings and with all weights."""
+    digest = hashlib.blake2b(settings.encode(), digest_size=8)
+    for key, value in sorted(weights.items()):
+        digest.update(key.encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from spinal.data.images import flatten_mode, read_image, upright
-from spinal.encoders.encoder import Encoder, EncoderError
+from spinal.encoders.encoder import Encoder, EncoderError, hash_of_weights
 from spinal.encoders.naming import EncoderName
 from spinal.errors import DataError
 from spinal.files import check_tensors, write_tensors
@@ -125,13 +124,9 @@ class ImageEncoder:
         write_tensors(path, self.trunk.state_dict(), TRUNK_FORMAT, {})
 
     def _fingerprint(self, source: str) -> str:
-        digest = hashlib.blake2b(digest_size=8)
         name = self.name.partition("=")[0]  # the weights are hashed, not their path
-        digest.update(f"{name} {self.size} {self.resample.name} {source}".encode())
-        for key, value in sorted(self.trunk.state_dict().items()):
-            digest.update(key.encode())
-            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
+        settings = f"{name} {self.size} {self.resample.name} {source}"
+        return hash_of_weights(settings, self.trunk.state_dict())
 
 
 class RawImages:

@@ -63,7 +63,8 @@ def load_encoder(
     |                         RGB images, float ``[N, 3, S, S]`` from 0 to 1, to ``[N, D]``; or an
     |                         `Encoder`, of images, texts or anything else
     | ``MODULE:FACTORY``      the same in a module; or a registered name (`spinal.registry`)
-    | ``sentences:FOLDER``    texts, by an ONNX model in a folder
+    | ``sentences:FOLDER``    texts, by an ONNX model in a folder: works offline
+    | ``sentences:ORG/MODEL`` texts, by any sentence-transformers model of the Hugging Face Hub
     | ``pixels``              the image itself at 16 px: no network, for trying things out
     | ``NAME+NAME@SIZE``      several networks side by side, each block of features of length 1
 
