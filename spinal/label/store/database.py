@@ -14,10 +14,11 @@ from typing import Any
 from spinal.errors import FileFormatError, SpinalError
 from spinal.files import replacing
 
-VERSION = 7
+VERSION = 8
 #: The tables of a new file.
 _SCRIPTS = (
     "schema.sql", "classes.sql", "colours.sql", "notes.sql", "sets.sql", "open_images.sql",
+    "people.sql",
 )  # fmt: skip
 #: For each version, the statements or scripts that turn a file into one of the next version.
 _MIGRATIONS = {
@@ -35,6 +36,7 @@ _MIGRATIONS = {
     4: ("colours.sql", "notes.sql"),
     5: ("sets.sql",),
     6: ("open_images.sql",),
+    7: ("people.sql",),
 }
 
 

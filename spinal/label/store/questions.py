@@ -48,7 +48,8 @@ _DOUBTED = """
 _LABELLED_BY_ANOTHER = """
     SELECT i.id, 'second' AS reason, (SELECT coalesce(max(round), 0) FROM rounds) AS round
     FROM images i
-    WHERE i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL AND i.twin IS NULL
+    WHERE i.people = 1
+    AND i.label IS NOT NULL AND NOT i.reserved AND i.problem IS NULL AND i.twin IS NULL
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.image = i.id)
     AND (
         SELECT count(DISTINCT a.person) = 1 AND NOT max(a.person = ? OR a.reason = 'known')
@@ -173,16 +174,16 @@ class Questions:
             return doubted
         if second_is_due and (second := self._database.one(_LABELLED_BY_ANOTHER, person)):
             return second
-        # Count labels with an index, subtract those of copies, which are few, and add the questions
-        # that are open now. CROSS JOIN keeps SQLite from scanning all images.
+        # Count labels with an index, subtract those of copies, which are few, and add the open
+        # questions about images without a label.
         asked, audited = self._database.all(
             "SELECT coalesce(sum(n), 0), coalesce(sum(n_reserved), 0) FROM ("
             "SELECT count(*) AS n, sum(reserved) AS n_reserved FROM images "
             "INDEXED BY images_with_label WHERE label IS NOT NULL UNION ALL "
             "SELECT -count(*), -sum(reserved) FROM images INDEXED BY images_by_twin "
             "WHERE twin IS NOT NULL AND label IS NOT NULL UNION ALL "
-            "SELECT count(*), sum(reserved) FROM leases l CROSS JOIN images i ON i.id = l.image "
-            "WHERE label IS NULL)"
+            "SELECT count(*), sum(reason = 'audit') FROM leases "
+            "WHERE reason NOT IN ('again', 'second'))"
         )[0]
         missing = -float("inf")
         if self.audit:
@@ -206,15 +207,13 @@ class Questions:
     def _seconds_due(self) -> float:
         """How many more images need answers from two people; 0 if only one person answers."""
         people = self._database.all(
-            "SELECT count(DISTINCT person) FROM answers "
-            "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known'"
-        )[0][0]
-        if people < 2:
+            "SELECT DISTINCT person FROM answers "
+            "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known' LIMIT 2"
+        )
+        if len(people) < 2:
             return 0.0
         images, shared = self._database.all(
-            "SELECT count(*), coalesce(sum(people > 1), 0) FROM ("
-            "SELECT count(DISTINCT person) AS people FROM answers "
-            "WHERE undone IS NULL AND label IS NOT NULL AND reason != 'known' GROUP BY image)"
+            "SELECT count(*), coalesce(sum(people > 1), 0) FROM images WHERE people > 0"
         )[0]
         leased = self._database.all("SELECT count(*) FROM leases WHERE reason = 'second'")[0][0]
         return SECOND * images - shared - leased

@@ -28,7 +28,7 @@ _KEYS = {
 }  # fmt: skip
 
 #: Columns that are derived again, or set after all rows are inserted.
-_DERIVED = {"label": None, "disputed": False, "problem": None, "twin": None}
+_DERIVED = {"label": None, "disputed": False, "people": 0, "problem": None, "twin": None}
 
 Row = dict[str, Any]
 

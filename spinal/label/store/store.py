@@ -6,7 +6,8 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,12 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All changes inside are stored together, or none of them."""
+        with self._database.transaction():
+            yield
 
     # Images
 
@@ -277,15 +284,17 @@ class Store:
             return row
 
     def settle(self, image: int) -> None:
-        """Update the label and the dispute flag of an image from its answers."""
+        """Update the label, the dispute flag and the number of people of an image."""
         said = self._database.all(
             "SELECT DISTINCT label FROM standing WHERE image = ? AND label IS NOT NULL", image
         )
         agreed = said[0]["label"] if len(said) == 1 else None
         with self._database.transaction() as db:
             db.execute(
-                "UPDATE images SET label = ?, disputed = ? WHERE id = ?",
-                (agreed, len(said) > 1, image),
+                "UPDATE images SET label = ?2, disputed = ?3, people = ("
+                "SELECT count(DISTINCT person) FROM answers WHERE image = ?1 AND undone IS NULL "
+                "AND label IS NOT NULL AND reason != 'known') WHERE id = ?1",
+                (image, agreed, len(said) > 1),
             )
             db.execute("UPDATE images SET label = ? WHERE twin = ?", (agreed, image))
 

@@ -60,7 +60,7 @@ class Twins:
             db.execute(f"DELETE FROM queue WHERE image {inside}", (others,))
             db.execute(f"UPDATE answers SET image = ? WHERE image {inside}", (first, others))
             db.execute(
-                "UPDATE images SET twin = ?, disputed = 0, "
+                "UPDATE images SET twin = ?, disputed = 0, people = 0, "
                 f"reserved = (SELECT reserved FROM images WHERE id = ?) WHERE id {inside}",
                 (first, first, others),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
@@ -192,7 +192,7 @@ class Server:
 
     def next(self, body: dict[str, Any]) -> dict[str, Any]:
         """Questions for a client, starting with those that it already holds."""
-        return self._questions(body)
+        return self._reply(self._ask(body), read_text(body, "person"))
 
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
         """Record answers, which are on disk before the reply, and return more questions.
@@ -206,9 +206,11 @@ class Server:
         person = read_text(body, "person")
         given = [read_answer(answer) for answer in answers]
         self.browser.check(given)
-        self.store.answer(given, person)
+        with self.store.transaction():  # one, because each waits for the disk
+            self.store.answer(given, person)
+            asked = self._ask(body)
         self._wake()
-        return self._questions(body)
+        return self._reply(asked, person)
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
         """Undo answers; an undone question becomes the next question."""
@@ -222,11 +224,13 @@ class Server:
             if answer["reason"] in QUESTIONS:
                 self.store.questions.ask_again(client, answer)
         self._wake()
-        return self._questions(body)
+        return self._reply(self._ask(body), person)
 
-    def _questions(self, body: dict[str, Any]) -> dict[str, Any]:
-        person, n = read_text(body, "person"), read_number(body)
-        asked = self.store.questions.ask(read_text(body, "client"), person, n) if n else []
+    def _ask(self, body: dict[str, Any]) -> list[Question]:
+        client, person, n = read_text(body, "client"), read_text(body, "person"), read_number(body)
+        return self.store.questions.ask(client, person, n) if n else []
+
+    def _reply(self, asked: Sequence[Question], person: str) -> dict[str, Any]:
         last = self.store.last_answer(person)
         return {
             "questions": [self._describe(question, person) for question in asked],

@@ -11,6 +11,7 @@ import pytest
 from spinal.errors import LabelError
 from spinal.label.store.classes import RemovedClassError, describe_change
 from spinal.label.store.store import Answer, Store
+from tests.label.store.versions import make_version_7
 
 CLASSES = ("cat", "kitten", "dog", "none")
 
@@ -159,6 +160,7 @@ def test_a_file_of_the_version_before_gets_the_tables(tmp_path: Path) -> None:
     store = Store(path)
     store.add_images(["a.png"])
     store.close()
+    make_version_7(path)
     with sqlite3.connect(path) as db:
         for table in ("moved_answers", "class_changes", "classes", "notes"):
             db.execute(f"DROP TABLE {table}")

@@ -14,6 +14,7 @@ from spinal.label.store.classes import RemovedClassError
 from spinal.label.store.project import Project, open_project, repair_project
 from spinal.label.store.sets import from_text, join, split, to_text
 from tests.label.sets import CLASSES, give, make_project
+from tests.label.store.versions import make_version_7
 
 
 @pytest.fixture
@@ -163,6 +164,7 @@ def test_files_of_the_version_before_are_brought_up_to_date(tmp_path: Path) -> N
     give(project, 1, ("red",))
     project.close()
     file = project.home / "labels.sqlite"
+    make_version_7(file)
     with sqlite3.connect(file) as db:
         for table, column in (
             ("classes", "since"), ("class_changes", "since"), ("class_changes", "answered"),

@@ -15,6 +15,7 @@ import pytest
 from spinal.errors import FileFormatError, LabelError
 from spinal.label.store.questions import AHEAD, LEASE
 from spinal.label.store.store import Answer, Store
+from tests.label.store.versions import make_version_7
 
 CLASSES = ("cat", "dog")
 
@@ -222,6 +223,15 @@ FIRST_VERSION = """
         tested_on INTEGER NOT NULL, correct INTEGER NOT NULL, low REAL, high REAL,
         seconds REAL NOT NULL
     );
+    CREATE TABLE answers (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE, image INTEGER NOT NULL,
+        person TEXT NOT NULL, at TEXT NOT NULL, label TEXT, round INTEGER NOT NULL,
+        reason TEXT NOT NULL, decides INTEGER NOT NULL, undone TEXT
+    );
+    CREATE TABLE leases (
+        image INTEGER PRIMARY KEY, client TEXT NOT NULL, until REAL NOT NULL,
+        round INTEGER NOT NULL, reason TEXT NOT NULL, place INTEGER NOT NULL
+    );
     INSERT INTO images VALUES (1, 'a.png', 0.1, 1, NULL, 'cat', 0);
     INSERT INTO images VALUES (2, 'b.png', 0.5, 0, NULL, NULL, 0);
     INSERT INTO rounds VALUES (1, '2026-01-01', 20, 4, 3, 0.3, 0.95, 1.5);
@@ -245,6 +255,38 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> No
     store.add_round(3, 40, 1.0)
     store.add_audit(3, 10, 8, (0.83, 0.5, 0.95))
     assert dict(store.rounds()[-1])["accuracy"] == 0.83
+
+
+def people(store: Store) -> list[int]:
+    return [row["people"] for row in store.images()[:4]]
+
+
+def test_the_number_of_people_follows_the_answers(store: Store) -> None:
+    say(store, 1, "cat", "1", "ada")
+    say(store, 1, "dog", "2", "ada")
+    say(store, 2, "cat", "3", "ada")
+    say(store, 2, "dog", "4", "bob")
+    say(store, 3, "cat", "5", "ada")
+    say(store, 3, None, "6", "bob")
+    store.answer([Answer("7", 4, "cat", "known")], "ada")
+    assert people(store) == [1, 2, 1, 0]
+    store.undo("4", "bob")
+    store.classes.add("bird", "ada")
+    store.classes.remove("cat", "ada")
+    assert people(store) == [1, 0, 0, 0]
+    store.classes.undo()
+    assert people(store) == [1, 1, 1, 0]
+
+
+def test_a_file_without_numbers_of_people_gets_them(tmp_path: Path, store: Store) -> None:
+    say(store, 1, "cat", "1", "ada")
+    say(store, 1, "cat", "2", "bob")
+    say(store, 2, None, "3", "ada")
+    store.close()
+    path = tmp_path / "labels.sqlite"
+    make_version_7(path)
+    store = Store(path)
+    assert people(store) == [2, 0, 0, 0]
 
 
 def test_leases_keep_images_apart_until_they_run_out(store: Store) -> None:
