@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import getpass
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
@@ -160,10 +159,10 @@ class Server:
         if self.project.texts is not None:
             raise RefusedError(404, "a project of texts")
         previews = self.project.previews
-        row = await run_in_threadpool(self.store.image, request.path_params["number"])
+        number = request.path_params["number"]
 
         def find() -> tuple[bytes, str] | Picture:
-            picture = inspect(self.project.folder, row["path"])
+            picture = inspect(self.project.folder, self.store.image(number)["path"])
             if reason := previews.refusal(picture):
                 raise DataError(reason)
             if is_sent_itself(picture) and (content := previews.original(picture)) is not None:
@@ -178,21 +177,21 @@ class Server:
                 make = partial(previews.make, ready, side)
                 ready = await to_thread.run_sync(make, limiter=self._decoding), "image/jpeg"
         except (DataError, OSError) as error:
-            await run_in_threadpool(self._skip, row, str(error))
+            await run_in_threadpool(self._skip, number, str(error))
             raise RefusedError(404, f"cannot be shown: {error}") from error
         content, kind = ready
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
 
-    def _skip(self, image: sqlite3.Row, reason: str) -> None:
+    def _skip(self, number: int, reason: str) -> None:
         """Stop asking about an image, and list it with the reason."""
-        self.store.set_problems([(image["path"], reason)])
-        self.store.questions.release(image["id"])
+        self.store.set_problems([(self.store.image(number)["path"], reason)])
+        self.store.questions.release(number)
 
     # Questions and answers
 
     def next(self, body: dict[str, Any]) -> dict[str, Any]:
         """Questions for a client, starting with those that it already holds."""
-        return self._reply(self._ask(body), read_text(body, "person"))
+        return self._questions(body)
 
     def answers(self, body: dict[str, Any]) -> dict[str, Any]:
         """Record answers, which are on disk before the reply, and return more questions.
@@ -208,9 +207,9 @@ class Server:
         self.browser.check(given)
         with self.store.transaction():  # one, because each waits for the disk
             self.store.answer(given, person)
-            asked = self._ask(body)
+            reply = self._questions(body)
         self._wake()
-        return self._reply(asked, person)
+        return reply
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
         """Undo answers; an undone question becomes the next question."""
@@ -224,19 +223,19 @@ class Server:
             if answer["reason"] in QUESTIONS:
                 self.store.questions.ask_again(client, answer)
         self._wake()
-        return self._reply(self._ask(body), person)
+        return self._questions(body)
 
-    def _ask(self, body: dict[str, Any]) -> list[Question]:
+    def _questions(self, body: dict[str, Any]) -> dict[str, Any]:
         client, person, n = read_text(body, "client"), read_text(body, "person"), read_number(body)
-        return self.store.questions.ask(client, person, n) if n else []
-
-    def _reply(self, asked: Sequence[Question], person: str) -> dict[str, Any]:
-        last = self.store.last_answer(person)
-        return {
-            "questions": [self._describe(question, person) for question in asked],
-            "progress": self.store.progress(),
-            "last": last and last["token"],
-        }
+        # One transaction, so that its queries do not take turns with those of other requests.
+        with self.store.transaction():
+            asked = self.store.questions.ask(client, person, n) if n else []
+            last = self.store.last_answer(person)
+            return {
+                "questions": [self._describe(question, person) for question in asked],
+                "progress": self.store.progress(),
+                "last": last and last["token"],
+            }
 
     def _describe(self, question: Question, person: str) -> dict[str, Any]:
         """A question with notes and the model's prediction, unless these would bias the answer."""
