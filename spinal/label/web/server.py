@@ -50,8 +50,8 @@ from spinal.label.web.views import Views
 #: Number of images that are decoded at a time; others wait.
 DECODED = 2
 #: Seconds after which a page asks for the state again. With more clients than `MANY_CLIENTS`,
-#: the pages wait longer in proportion, so that they ask at most 33 times a second in total.
-POLL, MANY_CLIENTS = 1.5, 50
+#: the pages wait longer in proportion, so that they ask at most 17 times a second in total.
+POLL, MANY_CLIENTS = 1.5, 25
 #: Files up to this size are sent to the browser unchanged; larger ones as a copy.
 PLAIN_BYTES, PLAIN_PIXELS = 1 << 20, 4_000_000
 _IMAGES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
@@ -246,7 +246,7 @@ class Server:
             noted["flagged"] = any(said["flagged"] for said in noted["notes"])
         elif beliefs is not None:
             belief = beliefs.about(question.image)
-        return {**asdict(question), "belief": belief, **noted}
+        return {**vars(question), "belief": belief, **noted}
 
     def _wake(self) -> None:
         if self.supervisor is not None:
