@@ -38,6 +38,8 @@ class OnnxSentences:
     Attributes:
         width: D, the length of a vector.
         fingerprint: a hash of both files and the number of tokens.
+        model_file: the ONNX file.
+        vocabulary_file: ``tokenizer.json``.
 
     Raises:
         EncoderError: if a file or a package is missing.
@@ -54,6 +56,7 @@ class OnnxSentences:
         model, vocabulary = _onnx_file(folder), folder / "tokenizer.json"
         if model is None or not vocabulary.is_file():
             raise EncoderError(f"{folder}: needs tokenizer.json and onnx/model.onnx")
+        self.model_file, self.vocabulary_file = model, vocabulary
         self.name = f"sentences:{folder}@{tokens}"
         digest = hashlib.blake2b(f"{tokens}".encode(), digest_size=8)
         for path in (model, vocabulary):
@@ -72,14 +75,19 @@ class OnnxSentences:
         """The text."""
         return read_text(item)
 
-    def embed(self, prepared: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors ``[N, D]`` of N texts."""
-        encoded = self._tokenizer.encode_batch(list(prepared))
+    def tokenize(self, texts: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+        """The inputs of the model, each ``[N, T]``, for N texts; T is the length of the longest."""
+        encoded = self._tokenizer.encode_batch(list(texts))
         ids = np.array([tokens.ids for tokens in encoded], np.int64)
         mask = np.array([tokens.attention_mask for tokens in encoded], np.int64)
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": 0 * ids}
+        return {"input_ids": ids, "attention_mask": mask, "token_type_ids": 0 * ids}
+
+    def embed(self, prepared: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors ``[N, D]`` of N texts."""
+        inputs = self.tokenize(prepared)
         used = {name: value for name, value in inputs.items() if name in self._inputs}
         hidden_N_T_D = self._session.run(None, used)[0]
+        mask = inputs["attention_mask"]
         mean = (hidden_N_T_D * mask[..., None]).sum(1) / mask.sum(1, keepdims=True).clip(1)
         return (mean / np.linalg.norm(mean, axis=1, keepdims=True).clip(1e-12)).astype(np.float32)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from spinal.classifiers.multi import MultiBlend
 from spinal.encoders import Encoder, encode, load_encoder, words
+from spinal.encoders.sentences import OnnxSentences
 from spinal.encoders.table import is_own_code
 from spinal.encoders.tfidf import NAME, TfidfEncoder
 from spinal.errors import FileFormatError, SpinalError
@@ -20,6 +21,7 @@ from spinal.label.exports import standalone
 from spinal.label.exports.classifier import FILE
 from spinal.label.exports.modules import FeatureClassifier, dense_module, multi_module
 from spinal.label.exports.onnx_file import write_onnx
+from spinal.label.exports.onnx_texts import prepend_encoder
 from spinal.networks import Network
 from spinal.posteriors import SPN
 
@@ -56,8 +58,9 @@ class TextClassifier(FeatureClassifier[Encoder]):
         """Write the classifier, the modules that read it, and ONNX.
 
         With TF-IDF, the words and the module that encodes texts are written too, and the ONNX model
-        takes counts of these words. Of other encoders only the name is stored, and the ONNX model
-        takes their features.
+        takes counts of these words. If the encoder is an ONNX model itself, it becomes part of the
+        ONNX model, which takes tokens, and ``tokenizer.json`` is written too. Of other encoders
+        only the name is stored, and the ONNX model takes their features.
 
         Returns:
             The files that were written.
@@ -74,6 +77,9 @@ class TextClassifier(FeatureClassifier[Encoder]):
             modules.append(words)
             written.append(folder / WORDS)
             self.encoder.save(written[-1])
+        if isinstance(self.encoder, OnnxSentences):
+            written.append(folder / self.encoder.vocabulary_file.name)
+            write_text(written[-1], self.encoder.vocabulary_file.read_text(encoding="utf-8"))
         for module in modules:
             written.append(folder / f"{module.__name__.rpartition('.')[2]}.py")
             source = Path(str(module.__file__)).read_text(encoding="utf-8")
@@ -109,8 +115,9 @@ class TextClassifier(FeatureClassifier[Encoder]):
     def to_onnx(self, path: Path) -> None:
         """Write an ONNX file, and check that onnxruntime computes the same with it.
 
-        Its input is ``counts``, float32 ``[N, V]``, of the V words of TF-IDF; with other encoders
-        ``features``, float32 ``[N, D]``. Its metadata has the names of the classes.
+        Its input is ``counts``, float32 ``[N, V]``, of the V words of TF-IDF; with an ONNX encoder
+        its tokens (see `prepend_encoder`); with others ``features``, float32 ``[N, D]``. Its
+        metadata has the names of the classes.
         """
         notes = {key: str(value) for key, value in self.module.backbone.items()}
         notes["classes"] = "\n".join(self.classes)
@@ -124,6 +131,8 @@ class TextClassifier(FeatureClassifier[Encoder]):
             sample = torch.from_numpy(drawn.astype(np.float32))
         with replacing(path) as partial:
             write_onnx(module, sample, name, partial, notes)
+            if isinstance(self.encoder, OnnxSentences):
+                prepend_encoder(partial, self.encoder)
 
 
 class _FromCounts(nn.Module):
