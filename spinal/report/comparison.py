@@ -15,7 +15,7 @@ from spinal.report.savings import labels_needed
 def section(experiment: Experiment) -> Section:
     """Areas and final accuracies with intervals, labels needed, and the effect of more labels."""
     tables = [areas(experiment), labels_needed(experiment), more_labels(experiment)]
-    return Section("How much better", (), [table for table in tables if table is not None])
+    return Section("Differences in accuracy", (), [table for table in tables if table is not None])
 
 
 def areas(experiment: Experiment) -> Table:

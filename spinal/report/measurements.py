@@ -70,7 +70,7 @@ def origin(seeds: Sequence[StoredSeed], command: str) -> Section:
     settings = pd.DataFrame(flat(seeds[0].settings["experiment"]), columns=["setting", "value"])
     numbers = ",".join(str(seed.seed) for seed in seeds)
     return Section(
-        "How it was made",
+        "Commands and versions",
         [f"`{command} --seeds {numbers}`"],
         [
             Table(

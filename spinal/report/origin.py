@@ -25,7 +25,7 @@ def section(experiment: Experiment) -> Section:
         data = pd.DataFrame(settings, columns=["setting", "value"])
         caption = "Settings of the protocol, as the runs kept them."
         parts.append(Table("settings", caption, data, data, words=2))
-    return Section("How it was made", _commands(experiment), parts)
+    return Section("Commands and versions", _commands(experiment), parts)
 
 
 def _runs(experiment: Experiment) -> list[Table]:

@@ -65,7 +65,7 @@ def section(experiments: Sequence[Experiment]) -> Section | None:
     table = Table("penalties", caption, data, shown)
     drawing = Drawing("penalty-matrix", caption, _penalty_figure(matrix, n))
     names = ", ".join(e.title for e in able)
-    return Section("Who beats whom", [f"Of {names}."], [drawing, table])
+    return Section("Pairwise comparison", [f"Of {names}."], [drawing, table])
 
 
 def _most_pairs(experiment: Experiment) -> int:

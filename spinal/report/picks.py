@@ -38,7 +38,7 @@ def section(experiment: Experiment) -> Section | None:
         )
         parts.append(Drawing("asked-first", caption, contact_sheet(asked)))
     text = [] if asked else ["The images that were asked for first are not shown: none were kept."]
-    return Section("What was picked", text, parts) if parts else None
+    return Section("Chosen points", text, parts) if parts else None
 
 
 def _asked(experiment: Experiment, seed: int) -> dict[str, Asked]:

@@ -42,7 +42,7 @@ def section(experiment: Experiment) -> Section | None:
     ]
     if parts[-1].name != "area-tests":
         text.append(f"Tests over seeds need {MIN_SEEDS} seeds or more of both methods.")
-    return Section("More than chance?", text, parts)
+    return Section("Significance tests", text, parts)
 
 
 def z_tests(experiment: Experiment) -> Table | None:

@@ -69,9 +69,9 @@ def _sections(seeds: Sequence[StoredSeed]) -> list[Section]:
         "SVHN, against CIFAR-10. Ensembles, other pairs and all numbers here are not the paper's.",
     ]
     return [
-        Section("Entropy inside and outside", text, [_densities(seeds), detection(seeds)]),
-        Section("Detection at every threshold", [], [_roc(seeds)]),
-        Section(f"On {inside} itself", [], [predictions(seeds)]),
+        Section("Uncertainty on both datasets", text, [_densities(seeds), detection(seeds)]),
+        Section("ROC curves", [], [_roc(seeds)]),
+        Section(f"Predictions on {inside}", [], [predictions(seeds)]),
         origin(seeds, f"spinal uncertainty-alone {seeds[0].experiment}"),
     ]
 

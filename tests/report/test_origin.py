@@ -1,4 +1,4 @@
-"""How it was made: versions and machines, of runs that kept them and of runs that did not."""
+"""Commands and versions: versions and machines, of runs that kept them and of runs that did not."""
 
 from __future__ import annotations
 
