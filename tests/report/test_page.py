@@ -230,7 +230,13 @@ def test_the_page_needs_nothing_else(report: Path) -> None:
     assert len(set(page.ids)) == len(page.ids)
     assert "Tiny & small" in page.text
     assert "Random, seed 3 (100)" in page.text  # what was left out is named
-    for heading in ("Accuracy", "Significance tests", "Time", "Calibration", "Commands and versions"):
+    for heading in (
+        "Accuracy",
+        "Significance tests",
+        "Time",
+        "Calibration",
+        "Commands and versions",
+    ):
         assert f"<h3>{heading}</h3>" in text
     assert (report / "tiny" / "asked-first.svg").exists()
 

@@ -162,6 +162,8 @@ class Database:
                 if said in text:
                     raise StoreError(f"{self.path}: {meaning} ({text})") from error
             raise DamagedStoreError(_damaged(self.path, text)) from error
+        except UnicodeDecodeError as error:  # raised by sqlite3 for a text that is not UTF-8
+            raise DamagedStoreError(_damaged(self.path, str(error))) from error
 
     def close(self) -> None:
         """Close the file."""

@@ -60,6 +60,9 @@ def read_answer(body: Any) -> Answer:
         label = tuple(label)
     if not isinstance(image, int) or not (label is None or isinstance(label, str | tuple)):
         raise LabelError("an answer has the number of an image, and a class or null")
+    for name in (label,) if isinstance(label, str) else label or ():
+        if not name.isprintable():  # and so not the name of a class; SQLite refuses some of these
+            raise LabelError(f"there is no class {name!r}")
     reason = body.get("reason", "unasked")
     if reason not in ("unasked", "guess", "mistake", "outlier", "disagreement", "browse"):
         raise LabelError(f"there is no reason {reason!r}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spinal.errors import FileFormatError, LabelError
+from spinal.label.store.database import DamagedStoreError
 from spinal.label.store.questions import AHEAD, LEASE
 from spinal.label.store.store import Answer, Store
 from tests.label.store.versions import make_version_7
@@ -376,6 +377,16 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     newer.close()
     with pytest.raises(FileFormatError, match="another version"):
         Store(tmp_path / "b")
+
+
+def test_a_damaged_schema_is_named_as_that(tmp_path: Path, store: Store) -> None:
+    """SQLite's message has the statement, and sqlite3 fails to decode it."""
+    store.close()
+    with sqlite3.connect(tmp_path / "labels.sqlite") as db:
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = CAST(x'4352ff28' AS TEXT) WHERE name = 'leases'")
+    with pytest.raises(DamagedStoreError, match="--repair"):
+        Store(tmp_path / "labels.sqlite")
 
 
 def test_questions_stay_quick_in_a_large_pool(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_wrong_answers_are_refused_with_a_reason(
     assert project.store.answers() == []
 
 
+@pytest.mark.parametrize("label", ["\ud800", ["red", "\ud800"]])
+def test_a_class_that_cannot_be_written_is_refused(client: TestClient, label: Any) -> None:
+    answer = {"token": "t", "image": 1, "label": label}
+    body = {"client": "c", "person": "ada", "answers": [answer]}
+    headers = {"Content-Type": "application/json"}
+    reply = client.post("/api/answers", content=json.dumps(body), headers=headers)
+    assert reply.status_code == 400
+    assert "no class '\\ud800'" in reply.json()["error"]
+
+
 def test_a_body_that_is_not_json_is_refused(client: TestClient) -> None:
     for body in (b"{", b"[1]", b"\xff", b"[" * 200_000, b'{"n": ' + b"9" * 5000 + b"}"):
         headers = {"content-type": "application/json"}
