@@ -29,3 +29,8 @@ def suggestion(wrong: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     names = list(names)
     near = difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type if there is no message."""
+    return str(error).partition("\n")[0] or type(error).__name__

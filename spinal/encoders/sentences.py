@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from spinal.encoders.encoder import EncoderError, hash_of_weights
 from spinal.encoders.naming import EncoderName
 from spinal.encoders.tfidf import read_text
+from spinal.errors import first_line
 from spinal.networks.network import choose_device
 
 #: Tokens of a text that an ONNX model reads, unless the name gives another number
@@ -121,7 +122,7 @@ class HubSentences:
             self._model: Any = SentenceTransformer(model, device=str(choose_device(device)))
         except Exception as error:  # a download can fail in many ways
             raise EncoderError(
-                f"sentences:{model}: cannot be loaded ({str(error).splitlines()[0]}); without a "
+                f"sentences:{model}: cannot be loaded ({first_line(error)}); without a "
                 "connection, give a folder with tokenizer.json and onnx/model.onnx"
             ) from error
         if tokens is not None:

@@ -7,7 +7,7 @@ from PIL import Image
 from spinal.encoders.encoder import EncoderError
 from spinal.encoders.images import ImageEncoder, Trunk, build_image_encoder
 from spinal.encoders.naming import EncoderName
-from spinal.errors import suggestion
+from spinal.errors import first_line, suggestion
 
 
 def load(name: EncoderName) -> ImageEncoder:
@@ -26,7 +26,7 @@ def load(name: EncoderName) -> ImageEncoder:
         network = timm.create_model(model, pretrained=name.weights is None, num_classes=0)
     except Exception as error:  # a download can fail in many ways
         raise EncoderError(
-            f"timm:{model}: its weights cannot be loaded ({str(error).splitlines()[0]}); "
+            f"timm:{model}: its weights cannot be loaded ({first_line(error)}); "
             "without a connection, give them as a safetensors file"
         ) from error
     config = timm.data.resolve_model_data_config(network)

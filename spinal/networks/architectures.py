@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from spinal.errors import suggestion
+from spinal.errors import first_line, suggestion
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError, seeded
 from spinal.networks.residual import ResidualBlock
@@ -275,7 +275,7 @@ def build_network(
         raise
     # A wrong name or value of an argument; a size beyond the memory, or beyond all integers.
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise NetworkError(f"{name}: {str(error).splitlines()[0]}") from error
+        raise NetworkError(f"{name}: {first_line(error)}") from error
 
 
 def _network(
