@@ -331,8 +331,8 @@ def write_page(folder: Path, lines: list[dict[str, Any]]) -> None:
     text = f"""# Everything happens while people answer
 
 `python -m benchmarks.chaos --kills 1000 --parts 20 --out results/chaos`, commit
-{", ".join(dict.fromkeys(line["commit"] for line in lines))}. Of the 20 parts, {len(lines)} are
-done: each is a project of {IMAGES} images and two people who answer without pause.
+{", ".join(dict.fromkeys(line["commit"] for line in lines))}; {len(lines)} parts are done. Each is a
+project of {IMAGES} images and two people who answer without pause.
 
 **{kills} kills of server, worker or both, {len(seconds):,} things in all; {acknowledged} answers
 were acknowledged, none was lost, none is stored twice.** After each thing the page took answers by

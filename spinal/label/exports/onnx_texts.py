@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinal.encoders.sentences import OnnxSentences
-from spinal.label.exports.onnx_file import check_equal
+from spinal.errors import first_line
+from spinal.label.exports.onnx_file import ExportError, check_equal
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 #: The mean of the vectors of a text's tokens, scaled to length 1, as in `OnnxSentences.embed`.
 _MEAN = """
@@ -37,43 +42,52 @@ def prepend_encoder(path: Path, encoder: OnnxSentences) -> None:
         encoder: computes the features.
 
     Raises:
-        ExportError: if the outputs differ.
+        ExportError: if the encoder cannot be joined to the classifier, or the outputs differ.
     """
     import onnx
     import onnxruntime
-    from onnx import compose, helper, parser, version_converter
 
     outputs = ["probabilities", "log_density"]
     features = encoder.embed(_TEXTS)
     expected = onnxruntime.InferenceSession(str(path)).run(outputs, {"features": features})
-    head = onnx.load(path)
+    try:
+        joined = _join(onnx.load(encoder.model_file), onnx.load(path), outputs)
+        path.write_bytes(joined.SerializeToString())
+        session = onnxruntime.InferenceSession(str(path))
+    except Exception as error:  # of onnx and onnxruntime, which have no common base
+        raise ExportError(
+            f"{encoder.name} cannot become part of the ONNX file ({first_line(error)})"
+        ) from error
+    tokens = encoder.tokenize(_TEXTS)
+    used = {each.name: tokens[each.name] for each in session.get_inputs()}
+    check_equal(session.run(outputs, used), expected, "the classifier of features")
+
+
+def _join(body: ModelProto, head: ModelProto, outputs: list[str]) -> ModelProto:
+    """One model of the encoder ``body``, the mean, and the classifier ``head``."""
+    from onnx import TensorProto, compose, helper, parser, version_converter
+
     # The parts are joined by names: each must have its own, the same operators, and one format.
     opset = next(each.version for each in head.opset_import if each.domain in ("", "ai.onnx"))
-    body = version_converter.convert_version(onnx.load(encoder.model_file), opset)
+    body = version_converter.convert_version(body, opset)
     mean = helper.make_model(
         parser.parse_graph(_MEAN), opset_imports=[helper.make_opsetid("", opset)]
     )
     for part in (body, mean):
         part.ir_version = head.ir_version
     hidden, graph = body.graph.output[0].name, body.graph
-    if "attention_mask" not in {each.name for each in graph.input}:
-        shape = ["N", "T"]
-        graph.input.append(
-            helper.make_tensor_value_info("attention_mask", onnx.TensorProto.INT64, shape)
-        )
-    graph.node.append(helper.make_node("Identity", ["attention_mask"], ["mask"]))
-    graph.output.append(helper.make_tensor_value_info("mask", onnx.TensorProto.INT64, ["N", "T"]))
+    mask, copy = (
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["N", "T"])
+        for name in ("attention_mask", "mask")
+    )
+    if mask.name not in {each.name for each in graph.input}:
+        graph.input.append(mask)
+    graph.node.append(helper.make_node("Identity", [mask.name], [copy.name]))
+    graph.output.append(copy)
     apart = {"rename_inputs": False, "rename_outputs": False}
     mean = compose.add_prefix(mean, "mean_", **apart)
     head = compose.add_prefix(head, "classifier_", **apart)
-    joined = compose.merge_models(
-        compose.merge_models(
-            body, mean, [(hidden, "hidden"), ("mask", "mask")], outputs=["features"]
-        ),
-        head, [("features", "features")], outputs=outputs,
-    )  # fmt: skip
-    path.write_bytes(joined.SerializeToString())
-    session = onnxruntime.InferenceSession(str(path))
-    tokens = encoder.tokenize(_TEXTS)
-    used = {each.name: tokens[each.name] for each in session.get_inputs()}
-    check_equal(session.run(outputs, used), expected, "the classifier of features")
+    encoder = compose.merge_models(
+        body, mean, [(hidden, "hidden"), (copy.name, "mask")], outputs=["features"]
+    )
+    return compose.merge_models(encoder, head, [("features", "features")], outputs=outputs)

@@ -1,6 +1,6 @@
 -- Answers are only added, marked as undone, or renamed with their class (classes.sql). The columns
--- derived from them (images.label, images.disputed and images.people) are updated in the same transaction, so that
--- they always agree.
+-- derived from them (images.label, images.disputed and images.people) are updated in the same
+-- transaction, so that they always agree.
 
 CREATE TABLE images (
     id       INTEGER PRIMARY KEY,

@@ -55,6 +55,15 @@ def test_the_file_takes_tokens(classifier: TextClassifier, tmp_path: Path) -> No
     np.testing.assert_allclose(computed[1], expected[1], rtol=1e-4, atol=1e-4)
 
 
+def test_an_encoder_that_cannot_be_joined_is_named(
+    classifier: TextClassifier, tmp_path: Path
+) -> None:
+    assert isinstance(classifier.encoder, OnnxSentences)
+    classifier.encoder.model_file.write_bytes(b"damaged since it was loaded")
+    with pytest.raises(ExportError, match="cannot become part of the ONNX file"):
+        classifier.to_onnx(tmp_path / "classifier.onnx")
+
+
 def test_an_encoder_that_computes_something_else_is_noticed(
     classifier: TextClassifier, tmp_path: Path
 ) -> None:
