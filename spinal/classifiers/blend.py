@@ -51,8 +51,6 @@ class Blend:
         sharpness: the power of the softmax of the network, ``[]``.
         from_pool: whether the circuit also learned from unlabelled points, ``[]``; None if there
             were none.
-        chosen_at: the number of labels when the settings and weights were chosen, ``[]``; None on
-            vectors, where they are chosen at every fit.
     """
 
     gaussian: Gaussian
@@ -63,7 +61,6 @@ class Blend:
     trees: Trees | None = None
     sharpness: Tensor | None = None
     from_pool: Tensor | None = None
-    chosen_at: Tensor | None = None
 
     def log_probs(self, x: Tensor, head: Tensor | None = None) -> Tensor:
         """Log-probabilities ``[N, C]``, float64.
@@ -174,20 +171,17 @@ def fit_on_network(
     sharpness = fit_sharpness(held_head, held_y)
     weights = mixing_weights([held, held_logistic, sharpened(held_head, sharpness)], held_y)
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(
-        gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness),
-        chosen_at=torch.tensor(len(y)),
-    )  # fmt: skip
+    return Blend(gaussian, weights, before, before, logistic, sharpness=torch.tensor(sharpness))
 
 
 def refit_on_network(z: Tensor, y: Tensor, n_classes: int, kept: Blend) -> Blend:
-    """A mixture on the features of a network, with settings and weights that were chosen before.
+    """A mixture on the features of a network, with settings and weights of another network.
 
     Args:
         z: features ``[N, F]``.
         y: classes ``[N]``.
         n_classes: C.
-        kept: the result of `fit_on_network` for fewer labels.
+        kept: the result of `fit_on_network` for the other network.
     """
     assert kept.gaussian.chosen is not None
     assert kept.logistic is not None

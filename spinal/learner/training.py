@@ -38,12 +38,13 @@ def train_network(
     settings: TrainSettings,
     *,
     others: NDArray[np.int64] | None,
+    reserved: Tensor | None,
     validation: Validation | None,
     seed: int,
     start: Literal["scratch", "continue"],
     on_step: Callable[[int, int, float], None] | None,
 ) -> Trained:
-    """Train a network in place, on all labelled points.
+    """Train a network in place, on the labelled points.
 
     Args:
         network: the network.
@@ -51,6 +52,8 @@ def train_network(
         settings: how to train.
         others: points of the pool to learn from, including the labelled points; None to learn from
             the labels only.
+        reserved: labelled points that it must not learn from, ``[N]`` booleans; None for no points.
+            Not used if it learns from pseudo-labels, which needs held-out networks of its own.
         validation: points and labels for early stopping.
         seed: for all randomness.
         start: where training on the labels starts. With pseudo-labels it starts from scratch.
@@ -77,6 +80,9 @@ def train_network(
             on_step=on_step,
         )
 
+    if others is None and reserved is not None:
+        train(network, ~reserved, None, seed, start)
+        return Trained(held_out=[HeldOutNetwork(network, reserved)])
     train(network, torch.ones(len(labels), dtype=torch.bool), None, seed, start)
     if others is None or len(others) == len(labels):
         return Trained()

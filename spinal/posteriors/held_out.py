@@ -10,9 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from spinal.classifiers.blend import FOLDS, Blend, fit_on_network, refit_on_network
+from spinal.classifiers.blend import FOLDS, Blend, fit_on_network
 from spinal.classifiers.parts import Part, stratified_folds
-from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
@@ -21,8 +20,6 @@ from spinal.posteriors.posterior import FitContext, HeldOutNetwork, View
 #: The desired number of held-out points, and the maximum number of networks to get them.
 _HELD_OUT, _MOST_NETWORKS = 40, 3
 _FORMAT = "spinal.held-out/1"
-#: With fewer labels than this, settings are chosen at every fit: it costs little and helps most.
-_KEEP_FROM = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,46 +56,30 @@ class Held:
         return held
 
 
-def check_growth(growth: float) -> None:
-    """Refuse a factor below 1."""
-    if not growth >= 1:
-        raise SpinalError(f"growth is a factor of 1 or more, not {growth}")
-
-
 def fit_mixture(
     labelled: View,
     labels: Tensor,
     context: FitContext,
-    last: Blend | None = None,
     held: Sequence[Held] = (),
-    growth: float = 1.0,
 ) -> tuple[Blend, Sequence[Held]]:
     """A mixture on the features of a network, with settings chosen by held-out networks.
-
-    From 1,000 labels on, settings are chosen again only when the number of labels has grown by the
-    factor ``growth``.
 
     Args:
         labelled: the labelled points.
         labels: their classes, ``[N]``.
-        context: how to train.
-        last: the mixture of the last fit.
+        context: how to train. If it has held-out networks, no others are trained.
         held: what the last fit returned.
-        growth: the factor; 1 chooses at every fit.
 
     Returns:
         The mixture, and everything needed to continue training the held-out networks in a later
         fit.
     """
     z, n_classes = labelled.features.cpu(), context.n_classes
-    if last is not None and last.chosen_at is not None and len(labels) >= _KEEP_FROM:
-        chosen_at = int(last.chosen_at)
-        if chosen_at <= len(labels) < growth * chosen_at:
-            return refit_on_network(z, labels, n_classes, last), held
     others = context.held_out or list(held_out_networks(labelled, labels, context, held))
     parts, held_head = parts_of(labelled, others, n_classes)
     blend = fit_on_network(z, labels, n_classes, parts, held_head)
-    return blend, to_go_on(labelled, others) if context.retrain == "continue" else []
+    goes_on = context.retrain == "continue" and not context.held_out
+    return blend, to_go_on(labelled, others) if goes_on else []
 
 
 def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
@@ -165,7 +146,8 @@ def parts_of(
     points = labelled.points[labelled.indices]
     parts, said = [], [torch.zeros(0, n_classes)]
     for other in others:
-        z = compute_features(other.network, points)
+        same = other.network is labelled.network
+        z = labelled.features if same else compute_features(other.network, points)
         parts.append(Part(z.cpu(), other.held))
         said.append(predict_logits(other.network, z[other.held]).log_softmax(1).cpu())
     return parts, torch.cat(said)

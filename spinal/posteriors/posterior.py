@@ -117,6 +117,22 @@ class Posterior(ABC):
         """
         return False
 
+    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+        """Which labelled points the network must not learn from, ``[N]`` booleans.
+
+        It is called before every training of the learner's network. The posterior gets the network
+        back as one of ``context.held_out``.
+
+        Args:
+            network: the network that will be trained.
+            indices: indices of the labelled points, ``[N]``.
+            seed: for the choice of points.
+
+        Returns:
+            The points; None for no points, which is the default.
+        """
+        return None
+
     @property
     def takes_missing(self) -> bool:
         """Whether it accepts points with missing features (NaN)."""

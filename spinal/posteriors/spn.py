@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import label_frequencies, pool_frequencies
-from spinal.classifiers.blend import Blend, fit_on_vectors
+from spinal.classifiers.blend import FOLDS, Blend, fit_on_vectors
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
@@ -27,7 +29,7 @@ from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import Network, predict_logits
-from spinal.posteriors.held_out import Held, check_growth, fit_mixture, load_held, save_held
+from spinal.posteriors.held_out import Held, fit_mixture, load_held, save_held
 from spinal.posteriors.posterior import FitContext, LearnFrom, Posterior, View
 from spinal.posteriors.vectors import (
     POOL,
@@ -42,6 +44,7 @@ from spinal.posteriors.vectors import (
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
 _HELD_FILE = "spn-held-out.safetensors"
+_RESERVED_FILE, _RESERVED_FORMAT = "spn-reserved.safetensors", "spinal.reserved/1"
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,8 @@ class SPN(Posterior):
     `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
     network. If the network is one dense layer, it works on that layer's input, which does not
     depend on the labels. Otherwise further networks (one from 200 labels on, at most three) are
-    trained on four fifths of the labels, to get features of unseen points. With ``growth``, this is
-    done less often from 1,000 labels on; in between, the circuit is fitted to all labels with the
-    settings that were chosen last.
+    trained on four fifths of the labels, to get features of unseen points. With ``reserve``, the
+    network itself does not learn from a few labels, and no further network is trained.
 
     With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
 
@@ -84,10 +86,10 @@ class SPN(Posterior):
             frequencies of ``prior`` times these weights, normalised: the odds of classes i and j
             are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
             For a circuit in closed form.
-        growth: from 1,000 labels on, settings are chosen again when the number of labels has grown
-            by this factor; 1 for every fit. This applies to the features of a network; on vectors,
-            settings are chosen at every fit. To fit the same object to other points, use 1, or a
-            new object.
+        reserve: how many of the labelled points of the first fit the network never learns from; at
+            most a fifth of them. Settings are chosen on these points. They are drawn at random, so
+            the labels of the first fit should be random, too. About 100 of 1,000 labels suffice;
+            with few labels, 0 is better. It does not apply to vectors with one dense layer.
         shares: after `fit`, the weight of each classifier in predictions.
         learned_from: after `fit`, whether the circuit learned from the ``labels`` only, or also
             from the ``pool``.
@@ -101,7 +103,7 @@ class SPN(Posterior):
     dropout: float | None = None
     prior: str | tuple[float, ...] = "labels"
     class_weight: str | tuple[float, ...] | None = None
-    growth: float = 1.0
+    reserve: int = 0
     shares: dict[str, float] = field(default_factory=dict, init=False)
     learned_from: LearnFrom = field(default="labels", init=False)
     circuit: Circuit | None = field(default=None, init=False, repr=False)
@@ -109,13 +111,15 @@ class SPN(Posterior):
     _last: _Values | None = field(default=None, init=False, repr=False)
     _graphs: GraphCache | None = field(default=None, init=False, repr=False)
     _held: Sequence[Held] = field(default_factory=list, init=False, repr=False)
+    _reserved: Tensor | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.masks < 1:
             raise SpinalError(f"masks must be 1 or more, not {self.masks}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
-        check_growth(self.growth)
+        if self.reserve < 0:
+            raise SpinalError(f"reserve is a number of labels, 0 or more, not {self.reserve}")
         check_prior(self.prior)
         check_class_weight(self.class_weight)
 
@@ -139,6 +143,16 @@ class SPN(Posterior):
     def can_learn_from_pool(self, network: Network) -> bool:
         return self.recipe is None and on_inputs(network)
 
+    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+        if not self.reserve or self.recipe is not None or on_inputs(network):
+            return None
+        if self._reserved is None:
+            n = min(self.reserve, len(indices) // FOLDS)
+            rows = np.random.default_rng(seed).choice(len(indices), n, replace=False)
+            self._reserved = torch.as_tensor(indices[rows])
+        held = torch.isin(torch.as_tensor(indices), self._reserved)
+        return held if held.any() else None
+
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
         if on_inputs(labelled.network):
@@ -146,9 +160,7 @@ class SPN(Posterior):
             pool = self._pool_points(labelled, context)
             blend = fit_on_vectors(x, labels, n_classes, unlabelled, pool)
         else:
-            blend, self._held = fit_mixture(
-                labelled, labels, context, self.blend, self._held, self.growth
-            )
+            blend, self._held = fit_mixture(labelled, labels, context, self._held)
         frequencies = self._frequencies(blend, labels, context)
         self.blend = blend.with_prior(weighted_frequencies(frequencies, self.class_weight))
         self.circuit = self.blend.gaussian.circuit
@@ -232,10 +244,17 @@ class SPN(Posterior):
             write_tensors(folder / _BLEND_FILE, to_tensors(self.blend), _FORMAT, {})
         if self._held:
             save_held(folder / _HELD_FILE, self._held)
+        if self._reserved is not None:
+            tensors = {"reserved": self._reserved}
+            write_tensors(folder / _RESERVED_FILE, tensors, _RESERVED_FORMAT, {})
 
     def load(self, folder: Path) -> None:
         self._last, self.blend = None, None
         self._held = load_held(folder / _HELD_FILE) if (folder / _HELD_FILE).exists() else []
+        self._reserved = None
+        if (folder / _RESERVED_FILE).exists():
+            _, tensors = read_tensors(folder / _RESERVED_FILE, _RESERVED_FORMAT)
+            self._reserved = tensors["reserved"]
         self.circuit = Circuit.load(folder / _FILE)
         if self.recipe is None:
             _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)

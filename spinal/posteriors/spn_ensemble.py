@@ -31,7 +31,7 @@ from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import compute_features, predict_logits
 from spinal.posteriors.ensemble import Ensemble
-from spinal.posteriors.held_out import Held, check_growth, fit_mixture, load_held, save_held
+from spinal.posteriors.held_out import Held, fit_mixture, load_held, save_held
 from spinal.posteriors.posterior import FitContext, View
 from spinal.probabilities import mean_log_probs
 
@@ -49,25 +49,18 @@ class SPNEnsemble(Ensemble):
         members: M.
         training: how the others are trained; None for the learner's settings.
         snapshots: see `spinal.posteriors.Ensemble`.
-        growth: see `spinal.posteriors.SPN`.
         shares: after `fit`, the weight of each classifier in the predictions of every member.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density"})
 
-    growth: float = 1.0
     shares: dict[str, float] = field(default_factory=dict, init=False)
     _blends: list[Blend] = field(default_factory=list, init=False, repr=False)
     _held: Sequence[Held] = field(default=(), init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_growth(self.growth)
-
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         super().fit(labelled, labels, context)
-        last = self._blends[0] if self._blends else None
-        first, self._held = fit_mixture(labelled, labels, context, last, self._held, self.growth)
+        first, self._held = fit_mixture(labelled, labels, context, self._held)
         blends = [first]
         for view in self._views(labelled, self.members, first=1):
             features = view.features.cpu()

@@ -1,17 +1,19 @@
-"""Held-out networks: what they never see, and how long what they chose is kept."""
+"""Points that a network has not seen: held-out networks, and reserved points."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from spinal.classifiers.blend import refit_on_network
-from spinal.classifiers.gaussian import Moments, Settings
-from spinal.classifiers.priors import add_one
+from spinal import ActiveLearner, Pool, networks
+from spinal.circuits import Recipe
+from spinal.classifiers.blend import fit_on_network
+from spinal.classifiers.parts import Part
 from spinal.errors import SpinalError
-from spinal.networks import TrainSettings
+from spinal.networks import TrainSettings, predict_logits
 from spinal.posteriors import SPN, FitContext, View, held_out
 from spinal.posteriors.held_out import Held, load_held, save_held
 from tests.posteriors.test_posteriors import image_view
@@ -30,7 +32,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 
     original = held_out.train
     monkeypatch.setattr(held_out, "train", train)
-    monkeypatch.setattr(held_out, "_KEEP_FROM", 20)
     monkeypatch.setattr(held_out, "_HELD_OUT", 4)  # one network from 20 labels on, as with 200
     return calls
 
@@ -41,63 +42,8 @@ def fit(spn: SPN, n: int, **options) -> tuple[View, torch.Tensor]:
     return view, y
 
 
-def test_settings_are_chosen_again_when_labels_have_grown(seen: list[tuple[int, str]]) -> None:
-    spn = SPN(growth=2)
-    counts = []
-    for n in (15, 18, 21, 35, 36, 71, 30):
-        fit(spn, n)
-        counts.append(len(seen))
-        seen.clear()
-    # Below 20 always, with two networks; then at twice 18, and where labels were taken back.
-    assert counts == [2, 2, 0, 0, 1, 0, 1]
-
-
-def test_at_growth_1_they_are_chosen_at_every_fit(seen: list[tuple[int, str]]) -> None:
-    spn = SPN(growth=1)
-    for _ in range(3):
-        fit(spn, 21)
-    assert len(seen) == 3
-
-
-def test_a_kept_choice_is_fitted_to_all_labels(seen: list[tuple[int, str]]) -> None:
-    spn = SPN(growth=4)
-    fit(spn, 21)
-    assert spn.blend is not None
-    chosen, shares = spn.blend.gaussian.chosen, spn.shares
-    view, y = fit(spn, 30)
-    assert len(seen) == 1
-    assert spn.shares == shares
-    # The circuit by hand: moments of all 30 points, with s, m and beta as they were.
-    gaussian = spn.blend.gaussian
-    z = gaussian.coordinates(view.features)
-    targets = torch.nn.functional.one_hot(y, 3).double()
-    assert chosen is not None
-    by_hand = Moments.of(z, targets).log_probs(
-        z, Settings(*chosen.tolist()), add_one(targets.sum(0))
-    )
-    again = refit_on_network(view.features, y, 3, spn.blend)
-    found = again.gaussian.log_probs(view.features).exp()
-    torch.testing.assert_close(found, by_hand.exp(), rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("retrain", ["scratch", "continue"])
-def test_a_choice_is_saved(retrain, seen: list[tuple[int, str]], tmp_path: Path) -> None:
-    spn, other = SPN(growth=2), SPN(growth=2)
-    fit(spn, 21, retrain=retrain)
-    spn.save(tmp_path)
-    other.load_for_fit(tmp_path)
-    predictions = []
-    for one in (spn, other):
-        for n in (25, 50):  # the choice of 21 is kept, and then made again
-            view, _ = fit(one, n, retrain=retrain, seed=5)
-            predictions.append(one.predict(view))
-    assert len(seen) == 3
-    torch.testing.assert_close(predictions[0], predictions[2], rtol=0, atol=0)
-    torch.testing.assert_close(predictions[1], predictions[3], rtol=0, atol=0)
-
-
 def test_trained_on_a_network_never_sees_what_it_held_out(seen: list[tuple[int, str]]) -> None:
-    spn = SPN(growth=1)
+    spn = SPN()
     fit(spn, 25, retrain="continue")
     first = spn._held[0]
     assert len(first.seen) == 20
@@ -111,7 +57,7 @@ def test_trained_on_a_network_never_sees_what_it_held_out(seen: list[tuple[int, 
 
 
 def test_a_network_with_more_classes_starts_from_scratch(seen: list[tuple[int, str]]) -> None:
-    spn = SPN(growth=1)
+    spn = SPN()
     fit(spn, 25, retrain="continue")
     held = spn._held[0]
     spn._held = [Held(held.seen, held.unseen, {**held.weights, "more": torch.zeros(1)})]
@@ -129,7 +75,82 @@ def test_held_out_networks_are_written_and_read(tmp_path: Path) -> None:
     assert torch.equal(read.weights["c"], torch.eye(2))
 
 
-@pytest.mark.parametrize("growth", [0.5, float("nan")])
-def test_a_growth_below_1_is_refused(growth: float) -> None:
-    with pytest.raises(SpinalError, match="growth is a factor"):
-        SPN(growth=growth)
+def reserving(n: int, reserve: int, unlabelled: int = 0, **options) -> ActiveLearner:
+    """A learner that is told the labels of n images, in a pool with others."""
+    view, y = image_view(n + unlabelled)
+    pool = Pool(view.points[view.indices], ["a", "b", "c"])
+    learner = ActiveLearner(
+        pool, "lenet", "spn-cnn", posterior={"reserve": reserve}, training=TRAINING, **options
+    )
+    learner.tell(range(n), y[:n])
+    return learner
+
+
+@pytest.fixture
+def learned(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """The points of every training of a network, as it happens."""
+    calls: list[np.ndarray] = []
+
+    def train(network, points, labels, settings, **options):
+        calls.append(np.asarray(points))
+        return original(network, points, labels, settings, **options)
+
+    original = networks.train
+    monkeypatch.setattr(networks, "train", train)
+    monkeypatch.setattr(held_out, "train", train)
+    return calls
+
+
+def has(points: np.ndarray, point: np.ndarray) -> bool:
+    return bool((points == point).all(axis=tuple(range(1, points.ndim))).any())
+
+
+@pytest.mark.parametrize("retrain", ["scratch", "continue"])
+def test_the_network_never_learns_from_reserved_points(
+    retrain: str, learned: list[np.ndarray], tmp_path: Path
+) -> None:
+    learner = reserving(30, 6, unlabelled=10, retrain=retrain)
+    learner.fit()
+    assert isinstance(learner.posterior, SPN)
+    assert learner.posterior._reserved is not None
+    reserved = learner.pool.points[learner.posterior._reserved.numpy()]
+    learner.save(tmp_path)
+    again = ActiveLearner.load(tmp_path, Pool(learner.pool.points, ["a", "b", "c"]))
+    for one in (learner, again):
+        one.tell(range(30, 40), [0, 1] * 5)
+        one.fit()
+    assert [len(points) for points in learned] == [24, 34, 34]  # and no further network
+    assert not any(has(points, point) for points in learned for point in reserved)
+    np.testing.assert_array_equal(again.predict_proba(reserved), learner.predict_proba(reserved))
+
+
+def test_settings_are_chosen_on_reserved_points() -> None:
+    """As `fit_on_network` chooses them, given the network and the points that it has not seen."""
+    learner = reserving(40, 6)
+    learner.fit()
+    spn, view = learner.posterior, learner.view(learner.pool.points)
+    assert isinstance(spn, SPN)
+    assert spn.blend is not None
+    assert spn._reserved is not None
+    held = torch.isin(torch.arange(40), spn._reserved)
+    y, z = torch.as_tensor(learner.pool.labels), view.features
+    head = predict_logits(view.network, z[held]).log_softmax(1)
+    expected = fit_on_network(z, y, 3, [Part(z, held)], head)
+    assert spn.shares == expected.shares()
+    assert spn.blend.gaussian.chosen is not None
+    assert torch.equal(spn.blend.gaussian.chosen, expected.gaussian.chosen)
+
+
+def test_at_most_a_fifth_is_reserved_and_nothing_on_vectors() -> None:
+    learner = reserving(13, 6)
+    held = learner.posterior.reserved(learner.network, np.arange(13), 0)
+    assert held is not None
+    assert int(held.sum()) == 2
+    dense = ActiveLearner(Pool(np.zeros((13, 4), np.float32), ["a", "b"]), posterior={"reserve": 2})
+    assert dense.posterior.reserved(dense.network, np.arange(13), 0) is None
+    assert SPN(recipe=Recipe(), reserve=2).reserved(learner.network, np.arange(13), 0) is None
+
+
+def test_a_negative_reserve_is_refused() -> None:
+    with pytest.raises(SpinalError, match="reserve is a number of labels"):
+        SPN(reserve=-1)
