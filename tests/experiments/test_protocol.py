@@ -95,9 +95,9 @@ def test_the_scale_small_has_the_paper_s_label_counts(name: str) -> None:
         assert getattr(small, field) == getattr(paper, field), field
     flips = small.training().augment == "shift-flip"
     assert flips == (name != "svhn-1k")
-    steps = {"svhn-1k": [300, 300], "fashion-mnist-1k": [500, 500], "cifar10-1k": [500, 782]}
+    steps = {"svhn-1k": [300, 300], "fashion-mnist-1k": [500, 938], "cifar10-1k": [500, 782]}
     assert [small.training().steps(n) for n in (1000, 10_000)] == steps[name]
-    differ = ("augment", "epochs", "min_steps", "max_steps")
+    differ = ("augment", "cutout", "epochs", "min_steps", "max_steps")
     same = {field: getattr(SLIM, field) for field in differ}
     assert replace(small.training(), **same) == SLIM  # type: ignore[arg-type]
     assert (small.network.retrain, small.candidates) == ("continue", 10_000)

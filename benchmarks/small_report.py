@@ -1,0 +1,136 @@
+"""Write `results/small/README.md`: the template with tables from the runs at the scale ``small``.
+
+Usage: ``python -m benchmarks.small_report``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claims.runs import RESULTS, shown
+from spinal.files import write_text
+from spinal.report.experiment import Experiment, experiments, paired
+from spinal.report.names import title
+from spinal.report.numbers import count, decimal, percent, points
+from spinal.report.paper import accuracies
+from spinal.report.read import stored_runs
+from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
+
+PAGE = RESULTS / "small" / "README.md"
+TEMPLATE = Path(__file__).with_name("small_template.md")
+SPN, SOFTMAX, RANDOM = "spn-cnn-margin", "deterministic-margin", "random"
+
+
+def small() -> list[Experiment]:
+    """The protocols at this scale that have finished runs."""
+    found = experiments(stored_runs(RESULTS / "small" / "runs"))
+    return [e for e in found if all(run.is_finished for run in e.runs)]
+
+
+def page() -> str:
+    """The text of the page."""
+    found = small()
+    sections = [line for e in found for line in _section(e)]
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        results="\n".join(sections), differences="\n".join(_differences(found)),
+        costs="\n".join(_costs(found)),
+    )  # fmt: skip
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * left + "--:|" * (len(head) - left)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def _section(e: Experiment) -> Iterator[str]:
+    """Accuracies of every method at every number of labels, and means over them."""
+    labels, printed = e.labels, accuracies()
+    printed = printed[printed["table"] == e.paper].pivot(
+        index="method", columns="labels", values="accuracy"
+    )
+    yield f"### {e.title}"
+    yield ""
+    rows = []
+    for method in (RANDOM, "spn-cnn-max-entropy"):
+        values = printed.loc[method].reindex(labels)
+        rows.append([f"the paper: {title(method)}", "5", *_percents(values)])
+    for method in e.methods:
+        rows.append([title(method), str(len(e.of(method))), *_percents(e.mean_curve(method))])
+        if method.startswith("spn"):
+            network = e.mean_curve(method, e.measure("network_accuracy"))
+            rows.append(["its network", "", *_percents(network)])
+    yield from _table(["accuracy", "seeds", *map(count, labels), "mean"], rows)
+    yield ""
+    names = ("nll", "ece", "network_nll", "network_ece")
+    names += ("logistic_accuracy", "logistic_nll", "logistic_ece", "fitted_share")
+    rows = []
+    for method in e.methods:
+        means = {name: e.mean_curve(method, e.measure(name)).mean() for name in names}
+        texts = [
+            percent(value, 1) if name in ("logistic_accuracy", "fitted_share") else decimal(value)
+            for name, value in means.items()
+        ]
+        rows.append([title(method), percent(e.mean_curve(method).mean(), 1), *texts])
+    head = ["mean over the labels", "accuracy", "NLL", "ECE", "network: NLL", "ECE"]
+    head += ["logistic: accuracy", "NLL", "ECE", "fitted"]
+    yield from _table(head, rows)
+    yield ""
+    commits = sorted({run.settings["versions"]["commit"][:7] for run in e.runs})
+    yield f"Commits: {', '.join(commits)}."
+    yield ""
+
+
+def _percents(curve) -> list[str]:
+    return [*(percent(value, 1) for value in curve), percent(float(curve.mean()), 2)]
+
+
+def _differences(found: Sequence[Experiment]) -> Iterator[str]:
+    """Differences in area of paired seeds, by the method and by its network."""
+    rows, tests = [], []
+    for e in found:
+        network = e.by_network()
+        for first, second in ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX)):
+            if not {first, second} <= set(e.methods):
+                continue
+            gains = paired(e.areas, first, second)
+            tests.append(paired_t_test(gains) if len(gains) >= MIN_SEEDS else np.nan)
+            by_network = "" if network is None else shown(paired(network.areas, first, second))
+            names = f"{title(first)} over {title(second)}"
+            rows.append([e.title, names, str(len(gains)), shown(gains), by_network])
+    corrected = iter(holm([p for p in tests if not np.isnan(p)]))
+    for row, p in zip(rows, tests, strict=True):
+        row.append("" if np.isnan(p) else decimal(next(corrected)))
+    head = ["", "area", "seeds", "by the method", "by the network", "p, by the method, with Holm"]
+    yield from _table(head, rows, left=2)
+
+
+def _costs(found: Sequence[Experiment]) -> Iterator[str]:
+    """Seconds of SPN-CNN over seconds of the others, of the same seed."""
+    rows = []
+    for e in found:
+        seconds = {
+            (method, run.seed): sum(sum(record.seconds.values()) for record in run.rounds)
+            for method in (SPN, SOFTMAX, RANDOM)
+            for run in e.of(method)
+        }
+        ratios = [
+            f"{seconds[SPN, run.seed] / seconds[RANDOM, run.seed]:.2f}"
+            for run in e.of(SPN)
+            if (RANDOM, run.seed) in seconds
+        ]
+        posterior = [
+            sum(record.seconds.get("posterior", 0) for record in run.rounds) for run in e.of(SPN)
+        ]
+        if ratios:
+            share = np.mean(posterior) / np.mean([seconds[SPN, run.seed] for run in e.of(SPN)])
+            rows.append([e.title, ", ".join(ratios), points(share, 1).lstrip("+") + " %"])
+    yield from _table(["", "SPN-CNN over Random, each seed", "share of the SPN"], rows)
+
+
+if __name__ == "__main__":
+    write_text(PAGE, page())
