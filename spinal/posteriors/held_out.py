@@ -1,4 +1,4 @@
-"""Networks trained on a part of the labels, to get their features of unseen points."""
+"""Labelled points that a network has not seen, and networks trained without them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.classifiers.blend import FOLDS, Blend, fit_on_network
 from spinal.classifiers.parts import Part, stratified_folds
+from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import compute_features, predict_logits, train
 from spinal.networks.network import derived_seed
@@ -20,6 +23,7 @@ from spinal.posteriors.posterior import FitContext, HeldOutNetwork, View
 #: The desired number of held-out points, and the maximum number of networks to get them.
 _HELD_OUT, _MOST_NETWORKS = 40, 3
 _FORMAT = "spinal.held-out/1"
+_RESERVE_FILE, _RESERVE_FORMAT = "reserve.safetensors", "spinal.reserve/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,50 @@ class Held:
         new = ~held & ~torch.isin(indices, self.seen)
         held[new] = stratified_folds(labels[new], FOLDS, seed) == 0
         return held
+
+
+@dataclass
+class Reserve:
+    """Labelled points that the learner's network never learns from.
+
+    They are drawn at random from the labelled points of the first fit.
+
+    Attributes:
+        size: how many points; at most a fifth of the labelled points of the first fit.
+        points: their indices, ``[R]``; None before the first fit.
+    """
+
+    size: int = 0
+    points: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise SpinalError(f"reserve is a number of labels, 0 or more, not {self.size}")
+
+    def among(self, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+        """Which labelled points are reserved, ``[N]`` booleans; None if there are none.
+
+        Args:
+            indices: indices of the labelled points, ``[N]``.
+            seed: for the choice of points, in the first fit.
+        """
+        if self.points is None:
+            n = min(self.size, len(indices) // FOLDS)
+            self.points = torch.as_tensor(np.random.default_rng(seed).choice(indices, n, False))
+        reserved = torch.isin(torch.as_tensor(indices), self.points)
+        return reserved if reserved.any() else None
+
+    def save(self, folder: Path) -> None:
+        """Write the points to a file in ``folder``, if there are any."""
+        if self.points is not None and len(self.points):
+            write_tensors(folder / _RESERVE_FILE, {"points": self.points}, _RESERVE_FORMAT, {})
+
+    def load(self, folder: Path) -> None:
+        """Read the points, if `save` wrote any."""
+        self.points = None
+        if (folder / _RESERVE_FILE).exists():
+            _, tensors = read_tensors(folder / _RESERVE_FILE, _RESERVE_FORMAT)
+            self.points = tensors["points"]
 
 
 def fit_mixture(

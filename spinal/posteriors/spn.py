@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import label_frequencies, pool_frequencies
-from spinal.classifiers.blend import FOLDS, Blend, fit_on_vectors
+from spinal.classifiers.blend import Blend, fit_on_vectors
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
@@ -29,7 +29,7 @@ from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.errors import SpinalError
 from spinal.files import read_tensors, write_tensors
 from spinal.networks import Network, predict_logits
-from spinal.posteriors.held_out import Held, fit_mixture, load_held, save_held
+from spinal.posteriors.held_out import Held, Reserve, fit_mixture, load_held, save_held
 from spinal.posteriors.posterior import FitContext, LearnFrom, Posterior, View
 from spinal.posteriors.vectors import (
     POOL,
@@ -44,7 +44,6 @@ from spinal.posteriors.vectors import (
 
 _FILE, _BLEND_FILE, _FORMAT = "spn.safetensors", "spn-blend.safetensors", "spinal.blend/1"
 _HELD_FILE = "spn-held-out.safetensors"
-_RESERVED_FILE, _RESERVED_FORMAT = "spn-reserved.safetensors", "spinal.reserved/1"
 
 
 @dataclass(frozen=True)
@@ -111,15 +110,14 @@ class SPN(Posterior):
     _last: _Values | None = field(default=None, init=False, repr=False)
     _graphs: GraphCache | None = field(default=None, init=False, repr=False)
     _held: Sequence[Held] = field(default_factory=list, init=False, repr=False)
-    _reserved: Tensor | None = field(default=None, init=False, repr=False)
+    _reserve: Reserve = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.masks < 1:
             raise SpinalError(f"masks must be 1 or more, not {self.masks}")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise SpinalError(f"dropout must be from 0 to below 1, not {self.dropout}")
-        if self.reserve < 0:
-            raise SpinalError(f"reserve is a number of labels, 0 or more, not {self.reserve}")
+        self._reserve = Reserve(self.reserve)
         check_prior(self.prior)
         check_class_weight(self.class_weight)
 
@@ -144,14 +142,9 @@ class SPN(Posterior):
         return self.recipe is None and on_inputs(network)
 
     def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
-        if not self.reserve or self.recipe is not None or on_inputs(network):
+        if self.recipe is not None or on_inputs(network):
             return None
-        if self._reserved is None:
-            n = min(self.reserve, len(indices) // FOLDS)
-            rows = np.random.default_rng(seed).choice(len(indices), n, replace=False)
-            self._reserved = torch.as_tensor(indices[rows])
-        held = torch.isin(torch.as_tensor(indices), self._reserved)
-        return held if held.any() else None
+        return self._reserve.among(indices, seed)
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes
@@ -244,17 +237,12 @@ class SPN(Posterior):
             write_tensors(folder / _BLEND_FILE, to_tensors(self.blend), _FORMAT, {})
         if self._held:
             save_held(folder / _HELD_FILE, self._held)
-        if self._reserved is not None:
-            tensors = {"reserved": self._reserved}
-            write_tensors(folder / _RESERVED_FILE, tensors, _RESERVED_FORMAT, {})
+        self._reserve.save(folder)
 
     def load(self, folder: Path) -> None:
         self._last, self.blend = None, None
         self._held = load_held(folder / _HELD_FILE) if (folder / _HELD_FILE).exists() else []
-        self._reserved = None
-        if (folder / _RESERVED_FILE).exists():
-            _, tensors = read_tensors(folder / _RESERVED_FILE, _RESERVED_FORMAT)
-            self._reserved = tensors["reserved"]
+        self._reserve.load(folder)
         self.circuit = Circuit.load(folder / _FILE)
         if self.recipe is None:
             _, tensors = read_tensors(folder / _BLEND_FILE, _FORMAT)

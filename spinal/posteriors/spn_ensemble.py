@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.circuits import Circuit
@@ -29,9 +31,9 @@ from spinal.classifiers.blend import Blend, refit_on_network
 from spinal.classifiers.priors import overcorrected
 from spinal.classifiers.storage import from_tensors, to_tensors
 from spinal.files import read_tensors, write_tensors
-from spinal.networks import compute_features, predict_logits
+from spinal.networks import Network, compute_features, predict_logits
 from spinal.posteriors.ensemble import Ensemble
-from spinal.posteriors.held_out import Held, fit_mixture, load_held, save_held
+from spinal.posteriors.held_out import Held, Reserve, fit_mixture, load_held, save_held
 from spinal.posteriors.posterior import FitContext, View
 from spinal.probabilities import mean_log_probs
 
@@ -42,21 +44,32 @@ _HELD_FILE, _FORMAT = "spn-ensemble-held-out.safetensors", "spinal.blend/1"
 class SPNEnsemble(Ensemble):
     """An ensemble with an SPN in closed form on the features of each member.
 
-    Settings are chosen for the first member, with a network that did not see a fifth of the labels,
-    and used for all members. So M members cost at most M + 1 networks.
+    Settings are chosen for the first member, and used for all members. They are chosen with a
+    network that did not see a fifth of the labels, so M members cost M + 1 networks (up to M + 3 if
+    there are fewer than 200 labels), or, with ``reserve``, with the first member itself.
 
     Attributes:
         members: M.
         training: how the others are trained; None for the learner's settings.
         snapshots: see `spinal.posteriors.Ensemble`.
+        reserve: see `spinal.posteriors.SPN`. The first member does not learn from these points.
         shares: after `fit`, the weight of each classifier in the predictions of every member.
     """
 
     provides: ClassVar[frozenset[str]] = frozenset({"samples", "log_density"})
 
+    reserve: int = 0
     shares: dict[str, float] = field(default_factory=dict, init=False)
     _blends: list[Blend] = field(default_factory=list, init=False, repr=False)
     _held: Sequence[Held] = field(default=(), init=False, repr=False)
+    _reserve: Reserve = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._reserve = Reserve(self.reserve)
+
+    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+        return self._reserve.among(indices, seed)
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         super().fit(labelled, labels, context)
@@ -98,6 +111,7 @@ class SPNEnsemble(Ensemble):
             write_tensors(rest, to_tensors(blend), _FORMAT, {})
         if self._held:
             save_held(folder / _HELD_FILE, self._held)
+        self._reserve.save(folder)
 
     def load(self, folder: Path) -> None:
         super().load(folder)
@@ -107,6 +121,7 @@ class SPNEnsemble(Ensemble):
             _, tensors = read_tensors(rest, _FORMAT)
             self._blends.append(from_tensors(Blend, tensors, str(rest), Circuit.load(circuit)))
         self._held = load_held(folder / _HELD_FILE) if (folder / _HELD_FILE).exists() else ()
+        self._reserve.load(folder)
         self.shares = self._blends[0].shares()
 
     def load_for_fit(self, folder: Path) -> None:

@@ -14,7 +14,7 @@ from spinal.classifiers.blend import fit_on_network
 from spinal.classifiers.parts import Part
 from spinal.errors import SpinalError
 from spinal.networks import TrainSettings, predict_logits
-from spinal.posteriors import SPN, FitContext, View, held_out
+from spinal.posteriors import SPN, FitContext, SPNEnsemble, View, held_out
 from spinal.posteriors.held_out import Held, load_held, save_held
 from tests.posteriors.test_posteriors import image_view
 
@@ -75,12 +75,14 @@ def test_held_out_networks_are_written_and_read(tmp_path: Path) -> None:
     assert torch.equal(read.weights["c"], torch.eye(2))
 
 
-def reserving(n: int, reserve: int, unlabelled: int = 0, **options) -> ActiveLearner:
+def reserving(
+    n: int, reserve: int, unlabelled: int = 0, method: str = "spn-cnn", **options
+) -> ActiveLearner:
     """A learner that is told the labels of n images, in a pool with others."""
     view, y = image_view(n + unlabelled)
     pool = Pool(view.points[view.indices], ["a", "b", "c"])
     learner = ActiveLearner(
-        pool, "lenet", "spn-cnn", posterior={"reserve": reserve}, training=TRAINING, **options
+        pool, "lenet", method, posterior={"reserve": reserve}, training=TRAINING, **options
     )
     learner.tell(range(n), y[:n])
     return learner
@@ -112,8 +114,8 @@ def test_the_network_never_learns_from_reserved_points(
     learner = reserving(30, 6, unlabelled=10, retrain=retrain)
     learner.fit()
     assert isinstance(learner.posterior, SPN)
-    assert learner.posterior._reserved is not None
-    reserved = learner.pool.points[learner.posterior._reserved.numpy()]
+    assert learner.posterior._reserve.points is not None
+    reserved = learner.pool.points[learner.posterior._reserve.points.numpy()]
     learner.save(tmp_path)
     again = ActiveLearner.load(tmp_path, Pool(learner.pool.points, ["a", "b", "c"]))
     for one in (learner, again):
@@ -124,6 +126,14 @@ def test_the_network_never_learns_from_reserved_points(
     np.testing.assert_array_equal(again.predict_proba(reserved), learner.predict_proba(reserved))
 
 
+def test_an_ensemble_reserves_points_from_its_first_member(learned: list[np.ndarray]) -> None:
+    learner = reserving(30, 6, method="spn-ensemble")
+    learner.fit()
+    assert isinstance(learner.posterior, SPNEnsemble)
+    sizes = [len(points) for points in learned]
+    assert sizes == [24]  # and the other members on all 30, without a further network
+
+
 def test_settings_are_chosen_on_reserved_points() -> None:
     """As `fit_on_network` chooses them, given the network and the points that it has not seen."""
     learner = reserving(40, 6)
@@ -131,8 +141,8 @@ def test_settings_are_chosen_on_reserved_points() -> None:
     spn, view = learner.posterior, learner.view(learner.pool.points)
     assert isinstance(spn, SPN)
     assert spn.blend is not None
-    assert spn._reserved is not None
-    held = torch.isin(torch.arange(40), spn._reserved)
+    assert spn._reserve.points is not None
+    held = torch.isin(torch.arange(40), spn._reserve.points)
     y, z = torch.as_tensor(learner.pool.labels), view.features
     head = predict_logits(view.network, z[held]).log_softmax(1)
     expected = fit_on_network(z, y, 3, [Part(z, held)], head)
