@@ -5,38 +5,35 @@ Usage: ``python -m benchmarks.small_report``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.claims.runs import RESULTS, shown
+from benchmarks.claims.runs import RESULTS, shown, small
 from spinal.files import write_text
-from spinal.report.experiment import Experiment, experiments, paired
+from spinal.report.experiment import Experiment, paired
 from spinal.report.names import title
-from spinal.report.numbers import count, decimal, percent, points
+from spinal.report.numbers import count, decimal, percent
 from spinal.report.paper import accuracies
-from spinal.report.read import stored_runs
+from spinal.report.read import StoredRun
 from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
 
 PAGE = RESULTS / "small" / "README.md"
 TEMPLATE = Path(__file__).with_name("small_template.md")
+PHASES = ("network", "features", "posterior", "scoring", "choice")
 SPN, SOFTMAX, RANDOM = "spn-cnn-margin", "deterministic-margin", "random"
-
-
-def small() -> list[Experiment]:
-    """The protocols at this scale that have finished runs."""
-    found = experiments(stored_runs(RESULTS / "small" / "runs"))
-    return [e for e in found if all(run.is_finished for run in e.runs)]
 
 
 def page() -> str:
     """The text of the page."""
-    found = small()
+    found = list(small().values())
     sections = [line for e in found for line in _section(e)]
     return TEMPLATE.read_text(encoding="utf-8").format(
         results="\n".join(sections), differences="\n".join(_differences(found)),
-        costs="\n".join(_costs(found)),
+        costs="\n".join(_costs(found)), reserve="\n".join(_reserve()),
     )  # fmt: skip
 
 
@@ -85,7 +82,22 @@ def _section(e: Experiment) -> Iterator[str]:
     yield ""
 
 
-def _percents(curve) -> list[str]:
+def _reserve() -> Iterator[str]:
+    """Accuracy, likelihood and calibration with settings chosen on reserved points."""
+    lines = (RESULTS / "small" / "reserve.jsonl").read_text(encoding="utf-8").splitlines()
+    table = pd.DataFrame(map(json.loads, lines)).pivot(index="labels", columns="by")
+    names = {"spn": "SPN-CNN", "network": "its network", "logistic": "logistic regression"}
+    rows = []
+    for by, name in names.items():
+        for measure, shown_name in (("accuracy", ""), ("nll", "NLL"), ("ece", "ECE")):
+            values = table[measure, by]
+            text = [percent(v, 1) if measure == "accuracy" else decimal(v) for v in values]
+            rows.append([f"{name}, {shown_name}".removesuffix(", "), *text])
+    yield from _table(["", *map(count, table.index)], rows)
+
+
+def _percents(curve: pd.Series) -> list[str]:
+    """Every value, and their mean."""
     return [*(percent(value, 1) for value in curve), percent(float(curve.mean()), 2)]
 
 
@@ -110,26 +122,21 @@ def _differences(found: Sequence[Experiment]) -> Iterator[str]:
 
 
 def _costs(found: Sequence[Experiment]) -> Iterator[str]:
-    """Seconds of SPN-CNN over seconds of the others, of the same seed."""
+    """Seconds of each phase over those of the network in the same run; mean over seeds."""
     rows = []
     for e in found:
-        seconds = {
-            (method, run.seed): sum(sum(record.seconds.values()) for record in run.rounds)
-            for method in (SPN, SOFTMAX, RANDOM)
-            for run in e.of(method)
-        }
-        ratios = [
-            f"{seconds[SPN, run.seed] / seconds[RANDOM, run.seed]:.2f}"
-            for run in e.of(SPN)
-            if (RANDOM, run.seed) in seconds
-        ]
-        posterior = [
-            sum(record.seconds.get("posterior", 0) for record in run.rounds) for run in e.of(SPN)
-        ]
-        if ratios:
-            share = np.mean(posterior) / np.mean([seconds[SPN, run.seed] for run in e.of(SPN)])
-            rows.append([e.title, ", ".join(ratios), points(share, 1).lstrip("+") + " %"])
-    yield from _table(["", "SPN-CNN over Random, each seed", "share of the SPN"], rows)
+        for method in (m for m in (RANDOM, SOFTMAX, SPN) if m in e.methods):
+            shares = [_shares(run) for run in e.of(method)]
+            mean = {phase: np.mean([share[phase] for share in shares]) for phase in PHASES}
+            cells = [f"{mean[phase]:.3f}" for phase in PHASES]
+            rows.append([e.title, title(method), *cells, f"{sum(mean.values()):.2f}"])
+    yield from _table(["", "", *PHASES, "all"], rows, left=2)
+
+
+def _shares(run: StoredRun) -> dict[str, float]:
+    """Seconds of each phase over those of the network."""
+    total = {p: sum(record.seconds.get(p, 0) for record in run.rounds) for p in PHASES}
+    return {phase: seconds / total["network"] for phase, seconds in total.items()}
 
 
 if __name__ == "__main__":

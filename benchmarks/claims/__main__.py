@@ -14,6 +14,7 @@ from benchmarks.claims.runs import RESULTS
 #: What the names of figures in the template begin with, and what computes them.
 CLAIMS: dict[str, Callable[[], dict[str, object]]] = {
     "random": choosing.better_than_random,
+    "small": choosing.at_the_paper_s_counts,
     "ahead": choosing.ahead_of_competitors,
     "dropout": choosing.mc_dropout_on_mnist,
     "batchbald": choosing.spn_batchbald,

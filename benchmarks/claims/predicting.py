@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from benchmarks.claims.runs import (
     MC_DROPOUT,
     RESULTS,
+    SMALL,
     SPN,
+    SPN_MARGIN,
     ends_at,
     excludes_zero,
     experiment,
     listed,
     shown,
+    small,
 )
+from spinal.report.experiment import Experiment
 from spinal.report.numbers import decimal, percent, points
-from spinal.report.read import stored_runs
+from spinal.report.read import StoredRun, stored_runs
 
 
 def as_they_are() -> dict[str, object]:
@@ -119,7 +123,22 @@ def costs() -> dict[str, object]:
     return {
         "some": decimal(ratios["spn-cnn"], 1),
         "whole": decimal(ratios["spn-cnn, whole pool"], 1),
+        "small": listed([f"{_cost(e):.2f} ({SMALL[name]})" for name, e in small().items()]),
     }
+
+
+def _cost(e: Experiment) -> float:
+    """The time of SPN-CNN over that of Random, both in units of training the network."""
+    spn, random = (
+        np.mean([_over_network(run) for run in e.of(method)]) for method in (SPN_MARGIN, "random")
+    )
+    return float(spn / random)
+
+
+def _over_network(run: StoredRun) -> float:
+    """Seconds of all phases over those of the network."""
+    total = sum(sum(record.seconds.values()) for record in run.rounds)
+    return total / sum(record.seconds["network"] for record in run.rounds)
 
 
 def doubts() -> dict[str, object]:

@@ -24,6 +24,12 @@ VGG = {
     "cifar10-1k@cpu": "CIFAR-10",
     "svhn-1k@cpu": "SVHN",
 }
+#: The protocols at the paper's own numbers of labels, and what their datasets are called.
+SMALL = {
+    "svhn-1k@small": "SVHN",
+    "cifar10-1k@small": "CIFAR-10",
+    "fashion-mnist-1k@small": "Fashion-MNIST",
+}
 
 
 @cache
@@ -32,6 +38,14 @@ def experiment(*folders: str, name: str) -> Experiment:
     runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
     [together] = experiments([run for run in runs if run.protocol == name])
     return together
+
+
+@cache
+def small() -> dict[str, Experiment]:
+    """The finished runs at the paper's own numbers of labels, by protocol."""
+    runs = [run for run in stored_runs(RESULTS / "small" / "runs") if run.is_finished]
+    found = {e.name: e for e in experiments(runs)}
+    return {name: found[name] for name in SMALL if name in found}
 
 
 def digits() -> Experiment:
@@ -45,10 +59,11 @@ def difference(e: Experiment, first: str, second: str = "random") -> NDArray[np.
 
 
 def shown(values: NDArray[np.float64]) -> str:
-    """The mean difference in points, with its interval, or else with all seeds."""
+    """The mean difference in points, with its interval, or else with both seeds."""
     if len(values) >= MIN_SEEDS:
         return with_interval(values.mean(), *t_interval(values))
-    return f"{points(values.mean())} ({', '.join(points(v) for v in values)})"
+    seeds = f" ({', '.join(points(v) for v in values)})" if len(values) > 1 else ""
+    return points(values.mean()) + seeds
 
 
 def clearly_above(values: NDArray[np.float64]) -> bool:
@@ -78,5 +93,6 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def by_dataset(differences: Mapping[str, NDArray[np.float64]]) -> str:
-    """Differences behind the VGG, with the names of the datasets."""
-    return listed([f"{shown(differences[name])} on {title}" for name, title in VGG.items()])
+    """Differences by protocol, with the names of the datasets."""
+    titles = VGG | SMALL
+    return listed([f"{shown(values)} on {titles[name]}" for name, values in differences.items()])

@@ -1,4 +1,4 @@
-"""`RESULTS.md` and the paper's tables beside ours are what the committed runs say."""
+"""`RESULTS.md` and other pages are what the committed runs say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import small_report
 from benchmarks.claims import __main__ as claims
 from benchmarks.paper_tables import PAGES, pages
 
@@ -32,3 +33,7 @@ def test_results_are_those_of_the_runs() -> None:
 
 def test_the_paper_s_tables_are_beside_those_of_the_runs() -> None:
     assert {path.name: path.read_text(encoding="utf-8") for path in PAGES.iterdir()} == pages()
+
+
+def test_the_page_of_the_scale_small_is_that_of_its_runs() -> None:
+    assert small_report.PAGE.read_text(encoding="utf-8") == small_report.page()
