@@ -14,10 +14,12 @@ import pandas as pd
 
 from benchmarks.claims.runs import RESULTS, shown, small
 from spinal.files import write_text
+from spinal.report.curves import learning_curves
 from spinal.report.experiment import Experiment, paired
 from spinal.report.names import title
 from spinal.report.numbers import count, decimal, percent
 from spinal.report.paper import accuracies
+from spinal.report.plots import save
 from spinal.report.read import StoredRun
 from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
 
@@ -51,6 +53,8 @@ def _section(e: Experiment) -> Iterator[str]:
         index="method", columns="labels", values="accuracy"
     )
     yield f"### {e.title}"
+    yield ""
+    yield f"![Accuracy against the number of labels, and the paper's](small-{e.paper}.svg)"
     yield ""
     rows = []
     for method in (RANDOM, "spn-cnn-max-entropy"):
@@ -141,3 +145,7 @@ def _shares(run: StoredRun) -> dict[str, float]:
 
 if __name__ == "__main__":
     write_text(PAGE, page())
+    for experiment in small().values():
+        save(
+            learning_curves(experiment, paper=True), PAGE.with_name(f"small-{experiment.paper}.svg")
+        )
