@@ -228,7 +228,7 @@ class ActiveLearner(Predictor):
                 self.pool,
                 self.settings.training,
                 others=pool_to_learn_from(self.pool, POOL) if self._teaches_network else None,
-                reserved=self.posterior.reserved(self.network, indices, seed),
+                reserved=self.posterior.reserved(self.network, indices, labels, seed),
                 validation=self.validation,
                 seed=derived_seed(seed, Purpose.NETWORK),
                 start="scratch" if self.rounds == 0 else self.settings.retrain,

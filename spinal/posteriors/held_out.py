@@ -67,7 +67,8 @@ class Reserve:
     They are drawn at random from the labelled points of the first fit.
 
     Attributes:
-        size: how many points; at most a fifth of the labelled points of the first fit.
+        size: how many points; at most a fifth of the labelled points of the first fit, and of each
+            class among them.
         points: their indices, ``[R]``; None before the first fit.
     """
 
@@ -78,16 +79,23 @@ class Reserve:
         if self.size < 0:
             raise SpinalError(f"reserve is a number of labels, 0 or more, not {self.size}")
 
-    def among(self, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+    def among(
+        self, indices: NDArray[np.int64], labels: NDArray[np.int64], seed: int
+    ) -> Tensor | None:
         """Which labelled points are reserved, ``[N]`` booleans; None if there are none.
 
         Args:
             indices: indices of the labelled points, ``[N]``.
+            labels: their classes, ``[N]``.
             seed: for the choice of points, in the first fit.
         """
         if self.points is None:
             n = min(self.size, len(indices) // FOLDS)
-            self.points = torch.as_tensor(np.random.default_rng(seed).choice(indices, n, False))
+            rows = np.random.default_rng(seed).choice(len(indices), n, replace=False)
+            of_class = labels[rows] == np.unique(labels)[:, None]
+            most = np.unique(labels, return_counts=True)[1] // FOLDS
+            kept = (of_class & (of_class.cumsum(1) <= most[:, None])).any(0)
+            self.points = torch.as_tensor(indices[rows[kept]])
         reserved = torch.isin(torch.as_tensor(indices), self.points)
         return reserved if reserved.any() else None
 

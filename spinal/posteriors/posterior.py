@@ -117,7 +117,9 @@ class Posterior(ABC):
         """
         return False
 
-    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+    def reserved(
+        self, network: Network, indices: NDArray[np.int64], labels: NDArray[np.int64], seed: int
+    ) -> Tensor | None:
         """Which labelled points the network must not learn from, ``[N]`` booleans.
 
         It is called before every training of the learner's network. The posterior gets the network
@@ -126,6 +128,7 @@ class Posterior(ABC):
         Args:
             network: the network that will be trained.
             indices: indices of the labelled points, ``[N]``.
+            labels: their classes, ``[N]``.
             seed: for the choice of points.
 
         Returns:

@@ -86,9 +86,9 @@ class SPN(Posterior):
             are multiplied by ``w_i / w_j``. With ``balanced``, all classes are equally frequent.
             For a circuit in closed form.
         reserve: how many of the labelled points of the first fit the network never learns from; at
-            most a fifth of them. Settings are chosen on these points. They are drawn at random, so
-            the labels of the first fit should be random, too. About 100 of 1,000 labels suffice;
-            with few labels, 0 is better. It does not apply to vectors with one dense layer.
+            most a fifth of each class. Settings are chosen on these points. They are drawn at
+            random, so the labels of the first fit should be random, too. About 100 of 1,000 labels
+            suffice; with few labels, 0 is better. Not used on vectors with one dense layer.
         shares: after `fit`, the weight of each classifier in predictions.
         learned_from: after `fit`, whether the circuit learned from the ``labels`` only, or also
             from the ``pool``.
@@ -141,10 +141,12 @@ class SPN(Posterior):
     def can_learn_from_pool(self, network: Network) -> bool:
         return self.recipe is None and on_inputs(network)
 
-    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
+    def reserved(
+        self, network: Network, indices: NDArray[np.int64], labels: NDArray[np.int64], seed: int
+    ) -> Tensor | None:
         if self.recipe is not None or on_inputs(network):
             return None
-        return self._reserve.among(indices, seed)
+        return self._reserve.among(indices, labels, seed)
 
     def _fit_blend(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         n_classes = context.n_classes

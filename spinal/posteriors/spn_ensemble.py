@@ -68,8 +68,10 @@ class SPNEnsemble(Ensemble):
         super().__post_init__()
         self._reserve = Reserve(self.reserve)
 
-    def reserved(self, network: Network, indices: NDArray[np.int64], seed: int) -> Tensor | None:
-        return self._reserve.among(indices, seed)
+    def reserved(
+        self, network: Network, indices: NDArray[np.int64], labels: NDArray[np.int64], seed: int
+    ) -> Tensor | None:
+        return self._reserve.among(indices, labels, seed)
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         super().fit(labelled, labels, context)
