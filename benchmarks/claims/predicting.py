@@ -26,6 +26,8 @@ from spinal.report.experiment import Experiment
 from spinal.report.numbers import decimal, percent, points
 from spinal.report.read import StoredRun, stored_runs
 
+_MEASURES = ("accuracy", "ece")
+
 
 def as_they_are() -> dict[str, object]:
     mnist, fashion = (_gain_of_the_soft_recipe(name) for name in ("mnist", "fashion-mnist"))
@@ -41,6 +43,7 @@ def as_they_are() -> dict[str, object]:
         "mnist": shown(mnist),
         "fashion": shown(fashion),
         **_against_the_head(),
+        **_against_its_network(),
         **{what: listed([decimal(v) for v in values]) for what, values in cifar.items()},
         "seeds": len(mnist),
     }
@@ -67,6 +70,22 @@ def _against_the_head() -> dict[str, object]:
         "better": int((cells["nll"] < cells["head_nll"]).sum()),
         "accuracy": points((cells["accuracy"] - cells["head_accuracy"]).mean()),
     }
+
+
+def _against_its_network() -> dict[str, object]:
+    """SPN-CNN against the network below it, at the paper's numbers of labels."""
+    gains, errors = [], []
+    for name, e in small().items():
+        own, network = (
+            {what: float(e.measure(prefix + what)[SPN_MARGIN].mean().mean()) for what in _MEASURES}
+            for prefix in ("", "network_")
+        )
+        assert own["accuracy"] > network["accuracy"]
+        assert own["ece"] < network["ece"]
+        gains.append(f"{points(own['accuracy'] - network['accuracy'])} on {SMALL[name]}")
+        pair = f"{decimal(own['ece'])} and {decimal(network['ece'])}"
+        errors.append(f"{pair} on {SMALL[name]}")
+    return {"small": listed(gains), "small_ece": "; ".join(errors)}
 
 
 def _calibration(name: str) -> dict[str, list[float]]:
@@ -146,5 +165,14 @@ def doubts() -> dict[str, object]:
         "methods/runs", "methods/margin", "mnist-300/runs", "paper/runs", "vgg-five-seeds/runs",
     )  # fmt: skip
     runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
+    runs += [run for e in small().values() for run in e.runs]
     fitted = [all(r.fitted_share is not None for r in run.rounds) for run in runs]
-    return {"fitted": sum(fitted), "runs": len(runs)}
+    shares = {
+        name: [
+            percent(float(e.measure("fitted_share")[method].mean().mean()), 0)
+            for method in ("random", SPN_MARGIN)
+        ]
+        for name, e in small().items()
+    }
+    pairs = [f"{first} and {second} % on {SMALL[name]}" for name, (first, second) in shares.items()]
+    return {"fitted": sum(fitted), "runs": len(runs), "shares": "; ".join(pairs)}
