@@ -1,6 +1,6 @@
 """The paper's tables of accuracies compared with ours, one page for each dataset.
 
-They are made from all runs under `results` whose protocol names a table of the paper. Usage::
+They are made from all finished runs under `results` whose protocol names a table of the paper. Usage::
 
     python -m benchmarks.paper_tables
 """
@@ -34,7 +34,7 @@ TITLES = {
 def pages() -> dict[str, str]:
     """The pages, by the names of their files."""
     runs = {
-        folder: experiments(stored_runs(RESULTS / folder))
+        folder: experiments([run for run in stored_runs(RESULTS / folder) if run.is_finished])
         for folder in FOLDERS
         if (RESULTS / folder).exists()
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.claims.runs import RESULTS, shown, small
+from benchmarks.claims.runs import PHASES, RESULTS, phase_costs, shown, small
 from spinal.files import write_text
 from spinal.report.curves import learning_curves
 from spinal.report.experiment import Experiment, paired
@@ -20,12 +20,10 @@ from spinal.report.names import title
 from spinal.report.numbers import count, decimal, percent
 from spinal.report.paper import accuracies
 from spinal.report.plots import save
-from spinal.report.read import StoredRun
 from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
 
 PAGE = RESULTS / "small" / "README.md"
 TEMPLATE = Path(__file__).with_name("small_template.md")
-PHASES = ("network", "features", "posterior", "scoring", "choice")
 SPN, SOFTMAX, RANDOM = "spn-cnn-margin", "deterministic-margin", "random"
 
 
@@ -111,8 +109,6 @@ def _differences(found: Sequence[Experiment]) -> Iterator[str]:
     for e in found:
         network = e.by_network()
         for first, second in ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX)):
-            if not {first, second} <= set(e.methods):
-                continue
             gains = paired(e.areas, first, second)
             tests.append(paired_t_test(gains) if len(gains) >= MIN_SEEDS else np.nan)
             by_network = "" if network is None else shown(paired(network.areas, first, second))
@@ -126,21 +122,14 @@ def _differences(found: Sequence[Experiment]) -> Iterator[str]:
 
 
 def _costs(found: Sequence[Experiment]) -> Iterator[str]:
-    """Seconds of each phase over those of the network in the same run; mean over seeds."""
+    """Costs of each phase, in units of training the network."""
     rows = []
     for e in found:
-        for method in (m for m in (RANDOM, SOFTMAX, SPN) if m in e.methods):
-            shares = [_shares(run) for run in e.of(method)]
-            mean = {phase: np.mean([share[phase] for share in shares]) for phase in PHASES}
-            cells = [f"{mean[phase]:.3f}" for phase in PHASES]
-            rows.append([e.title, title(method), *cells, f"{sum(mean.values()):.2f}"])
+        for method in (RANDOM, SOFTMAX, SPN):
+            costs = phase_costs(e, method)
+            cells = [f"{cost:.3f}" for cost in costs.values()]
+            rows.append([e.title, title(method), *cells, f"{sum(costs.values()):.2f}"])
     yield from _table(["", "", *PHASES, "all"], rows, left=2)
-
-
-def _shares(run: StoredRun) -> dict[str, float]:
-    """Seconds of each phase over those of the network."""
-    total = {p: sum(record.seconds.get(p, 0) for record in run.rounds) for p in PHASES}
-    return {phase: seconds / total["network"] for phase, seconds in total.items()}
 
 
 if __name__ == "__main__":

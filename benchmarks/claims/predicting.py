@@ -19,12 +19,13 @@ from benchmarks.claims.runs import (
     excludes_zero,
     experiment,
     listed,
+    phase_costs,
     shown,
     small,
 )
 from spinal.report.experiment import Experiment
 from spinal.report.numbers import decimal, percent, points
-from spinal.report.read import StoredRun, stored_runs
+from spinal.report.read import stored_runs
 
 _MEASURES = ("accuracy", "ece")
 
@@ -148,16 +149,8 @@ def costs() -> dict[str, object]:
 
 def _cost(e: Experiment) -> float:
     """The time of SPN-CNN over that of Random, both in units of training the network."""
-    spn, random = (
-        np.mean([_over_network(run) for run in e.of(method)]) for method in (SPN_MARGIN, "random")
-    )
-    return float(spn / random)
-
-
-def _over_network(run: StoredRun) -> float:
-    """Seconds of all phases over those of the network."""
-    total = sum(sum(record.seconds.values()) for record in run.rounds)
-    return total / sum(record.seconds["network"] for record in run.rounds)
+    spn, random = (sum(phase_costs(e, method).values()) for method in (SPN_MARGIN, "random"))
+    return spn / random
 
 
 def doubts() -> dict[str, object]:

@@ -32,6 +32,11 @@ SMALL = {
 }
 
 
+PHASES = ("network", "features", "posterior", "scoring", "choice")
+#: Runs that were stopped for some minutes while training a network: their seconds mean nothing.
+PAUSED = {("svhn-1k@small", "random", 2), ("cifar10-1k@small", "random", 1)}
+
+
 @cache
 def experiment(*folders: str, name: str) -> Experiment:
     """The runs of a protocol in one or more folders under `results`."""
@@ -42,10 +47,28 @@ def experiment(*folders: str, name: str) -> Experiment:
 
 @cache
 def small() -> dict[str, Experiment]:
-    """The finished runs at the paper's own numbers of labels, by protocol."""
+    """The finished runs at the paper's own numbers of labels, by protocol.
+
+    Protocols are left out until they have runs of Random, Deterministic and SPN-CNN.
+    """
     runs = [run for run in stored_runs(RESULTS / "small" / "runs") if run.is_finished]
     found = {e.name: e for e in experiments(runs)}
-    return {name: found[name] for name in SMALL if name in found}
+    needed = {"random", "deterministic-margin", SPN_MARGIN}
+    return {n: found[n] for n in SMALL if n in found and needed <= set(found[n].methods)}
+
+
+def phase_costs(e: Experiment, method: str) -> dict[str, float]:
+    """Seconds of each phase over those of the network in the same run; mean over seeds.
+
+    The load of the machine affects all phases of a run alike.
+    """
+    costs = []
+    for run in e.of(method):
+        if (e.name, method, run.seed) in PAUSED:
+            continue
+        total = {p: sum(record.seconds.get(p, 0) for record in run.rounds) for p in PHASES}
+        costs.append([total[phase] / total["network"] for phase in PHASES])
+    return dict(zip(PHASES, np.mean(costs, axis=0).tolist(), strict=True))
 
 
 def digits() -> Experiment:
