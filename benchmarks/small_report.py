@@ -63,7 +63,7 @@ def _section(e: Experiment) -> Iterator[str]:
         if method.startswith("spn"):
             network = e.mean_curve(method, e.measure("network_accuracy"))
             rows.append(["its network", "", *_percents(network)])
-    yield from _table(["accuracy", "seeds", *map(count, labels), "mean"], rows)
+    yield from _table(["accuracy", "seeds", "mean", *map(count, labels)], rows)
     yield ""
     names = ("nll", "ece", "network_nll", "network_ece")
     names += ("logistic_accuracy", "logistic_nll", "logistic_ece", "fitted_share")
@@ -99,8 +99,8 @@ def _reserve() -> Iterator[str]:
 
 
 def _percents(curve: pd.Series) -> list[str]:
-    """Every value, and their mean."""
-    return [*(percent(value, 1) for value in curve), percent(float(curve.mean()), 2)]
+    """The mean of the values, and every value."""
+    return [percent(float(curve.mean()), 2), *(percent(value, 1) for value in curve)]
 
 
 def _differences(found: Sequence[Experiment]) -> Iterator[str]:

@@ -47,14 +47,16 @@ def experiment(*folders: str, name: str) -> Experiment:
 
 @cache
 def small() -> dict[str, Experiment]:
-    """The finished runs at the paper's own numbers of labels, by protocol.
+    """The runs at the paper's own numbers of labels, by protocol.
 
-    Protocols are left out until they have runs of Random, Deterministic and SPN-CNN.
+    Seeds are left out until they have finished runs of Random, Deterministic and SPN-CNN.
     """
     runs = [run for run in stored_runs(RESULTS / "small" / "runs") if run.is_finished]
-    found = {e.name: e for e in experiments(runs)}
-    needed = {"random", "deterministic-margin", SPN_MARGIN}
-    return {n: found[n] for n in SMALL if n in found and needed <= set(found[n].methods)}
+    finished = {(run.protocol, run.seed, run.method) for run in runs}
+    needed = ("random", "deterministic-margin", SPN_MARGIN)
+    complete = [r for r in runs if all((r.protocol, r.seed, m) in finished for m in needed)]
+    found = {e.name: e for e in experiments(complete)}
+    return {name: found[name] for name in SMALL if name in found}
 
 
 def phase_costs(e: Experiment, method: str) -> dict[str, float]:
