@@ -1,6 +1,7 @@
 """The paper's tables of accuracies compared with ours, one page for each dataset.
 
-They are made from all finished runs under `results` whose protocol names a table of the paper. Usage::
+They are made from the finished runs under `results` whose protocol names a table of the paper.
+Usage::
 
     python -m benchmarks.paper_tables
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.claims.runs import PHASES, RESULTS, phase_costs, shown, small
+from benchmarks.claims.runs import PHASES, RESULTS, after_a_choice, phase_costs, shown, small
 from spinal.files import write_text
 from spinal.report.curves import learning_curves
 from spinal.report.experiment import Experiment, paired
@@ -104,20 +104,23 @@ def _percents(curve: pd.Series) -> list[str]:
 
 
 def _differences(found: Sequence[Experiment]) -> Iterator[str]:
-    """Differences in area of paired seeds, by the method and by its network."""
+    """Differences of paired seeds, by the method and by its network."""
     rows, tests = [], []
     for e in found:
         network = e.by_network()
+        assert network is not None
         for first, second in ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX)):
-            gains = paired(e.areas, first, second)
-            tests.append(paired_t_test(gains) if len(gains) >= MIN_SEEDS else np.nan)
-            by_network = "" if network is None else shown(paired(network.areas, first, second))
-            names = f"{title(first)} over {title(second)}"
-            rows.append([e.title, names, str(len(gains)), shown(gains), by_network])
+            later = after_a_choice(e, first, second)
+            tests.append(paired_t_test(later) if len(later) >= MIN_SEEDS else np.nan)
+            rows.append([
+                e.title, f"{title(first)} over {title(second)}", str(len(later)),
+                shown(paired(e.areas, first, second)), shown(later),
+                shown(after_a_choice(network, first, second)),
+            ])  # fmt: skip
     corrected = iter(holm([p for p in tests if not np.isnan(p)]))
     for row, p in zip(rows, tests, strict=True):
         row.append("" if np.isnan(p) else decimal(next(corrected)))
-    head = ["", "area", "seeds", "by the method", "by the network", "p, by the method, with Holm"]
+    head = ["", "", "seeds", "area", "from 2,000 labels on", "the same, by the network", "p (Holm)"]
     yield from _table(head, rows, left=2)
 
 

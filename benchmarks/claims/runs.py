@@ -83,6 +83,11 @@ def difference(e: Experiment, first: str, second: str = "random") -> NDArray[np.
     return paired(e.areas, first, second)
 
 
+def after_a_choice(e: Experiment, first: str, second: str = "random") -> NDArray[np.float64]:
+    """Differences in mean accuracy of paired seeds, without the initial labels."""
+    return paired(e.accuracy.loc[e.labels[1:]].mean(), first, second)
+
+
 def shown(values: NDArray[np.float64]) -> str:
     """The mean difference in points, with its interval, or else with both seeds."""
     if len(values) >= MIN_SEEDS:
