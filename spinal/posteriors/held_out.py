@@ -92,9 +92,9 @@ class Reserve:
         if self.points is None:
             n = min(self.size, len(indices) // FOLDS)
             rows = np.random.default_rng(seed).choice(len(indices), n, replace=False)
-            of_class = labels[rows] == np.unique(labels)[:, None]
-            most = np.unique(labels, return_counts=True)[1] // FOLDS
-            kept = (of_class & (of_class.cumsum(1) <= most[:, None])).any(0)
+            classes, counts = np.unique(labels, return_counts=True)
+            of_class = labels[rows] == classes[:, None]
+            kept = (of_class & (of_class.cumsum(1) <= counts[:, None] // FOLDS)).any(0)
             self.points = torch.as_tensor(indices[rows[kept]])
         reserved = torch.isin(torch.as_tensor(indices), self.points)
         return reserved if reserved.any() else None
