@@ -76,18 +76,17 @@ def at_the_paper_s_counts() -> dict[str, object]:
     leads = {name: after_a_choice(e, SPN_MARGIN, softmax) for name, e in runs.items()}
     assert all(by_softmax[name].mean() > leads[name].mean() for name in runs)
     printed = accuracies().set_index(["table", "method", "labels"])["accuracy"]
-    above = sum(
-        int(value >= printed[e.paper, "random", labels])
-        for e in runs.values()
-        for labels, value in e.mean_curve("random").items()
-    )
+    above = []
+    for name, e in runs.items():
+        curve = e.mean_curve("random")
+        wins = [value >= printed[e.paper, "random", labels] for labels, value in curve.items()]
+        above.append(f"{sum(wins)} of {len(wins)} ({SMALL[name]})")
     return {
         "random": by_dataset(gains),
         "softmax": by_dataset(by_softmax),
         "chosen": by_dataset(chosen),
         "spn": by_dataset(leads),
-        "above": above,
-        "columns": sum(len(e.labels) for e in runs.values()),
+        "above": listed(above),
         "seeds": listed([f"{len(gain)} on {SMALL[name]}" for name, gain in gains.items()]),
     }
 
