@@ -86,6 +86,7 @@ def at_the_paper_s_counts() -> dict[str, object]:
         "softmax": by_dataset(by_softmax),
         "chosen": by_dataset(chosen),
         "spn": by_dataset(leads),
+        "area": shown(difference(runs["svhn-1k@small"], SPN_MARGIN, softmax)),
         "above": listed(above),
         "seeds": listed([f"{len(gain)} on {SMALL[name]}" for name, gain in gains.items()]),
     }
