@@ -243,7 +243,7 @@ class Circuit(nn.Module):
         """
         values = [self.layers[0].product.combine(log_p, torch.add)]
         for below, layer in zip(self.layers, self.layers[1:], strict=False):
-            s = log_sum(values[-1], below.sum.log_weights(), maximum=maximum)
+            s = log_sum(values[-1], below.sum, maximum=maximum)
             values.append(layer.product.combine(s, torch.add))
         return values
 

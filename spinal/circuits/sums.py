@@ -210,12 +210,19 @@ def stack_layers(
     return layers
 
 
-def log_sum(p: Tensor, log_weights: Tensor, *, maximum: bool = False) -> Tensor:
+def log_sum(p: Tensor, below: Sum, *, maximum: bool = False) -> Tensor:
     """The sums of a layer in the log domain: ``p [A, B, N, I] -> [A, B, N, O]``.
 
-    Exact for any weights, but slow: it visits every edge for every point. ``maximum`` takes the
-    largest term instead of the sum.
+    With a floor, a sum is a matrix product of weights and values relative to the largest one: that
+    one has a weight above 0, so smaller terms may underflow. Without a floor, every edge is visited
+    for every point, which is exact for any weights, but slow. ``maximum`` takes the largest term
+    instead of the sum, and visits every edge too.
     """
+    if below.floor and not maximum:
+        top = p.amax(-1, keepdim=True)
+        relative = (p - top).exp().flatten(0, 1) @ below.weights()
+        return relative.log().unflatten(0, p.shape[:2]) + top
+    log_weights = below.log_weights()
     w = log_weights.view(*p.shape[:2], 1, p.size(-1), -1)
     # In pieces of about 2^22 edges, so that memory does not grow with the number of points.
     step = max(1, 2**22 // log_weights.numel())

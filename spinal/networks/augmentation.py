@@ -7,25 +7,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Augment = Literal["none", "shift", "shift-flip"]
+Augment = Literal["none", "flip", "shift", "shift-flip"]
 
 
 def augment(batch: Tensor, kind: Augment, generator: torch.Generator) -> Tensor:
-    """Shift each image by up to an eighth of its sides; with ``shift-flip``, mirror half of them.
+    """Mirror half of the images, or shift each by up to an eighth of its sides, or both.
 
-    Pixels at the edge are repeated. Feature vectors ``[N, D]`` are returned unchanged.
+    When an image is shifted, the pixels at its edge are repeated. Feature vectors ``[N, D]`` are
+    returned unchanged.
 
     Args:
         batch: uint8 ``[N, H, W, C]``.
-        kind: ``none``, ``shift`` or ``shift-flip``.
+        kind: ``none``, ``flip``, ``shift`` or ``shift-flip``.
         generator: on the CPU.
     """
     if kind == "none" or batch.ndim != 4:
         return batch
     n, height, width, _ = batch.shape
-    rows = _shifted(n, height, generator)
-    columns = _shifted(n, width, generator)
-    if kind == "shift-flip":
+    share = 0 if kind == "flip" else 1 / 8
+    rows = _shifted(n, height, share, generator)
+    columns = _shifted(n, width, share, generator)
+    if kind != "shift":
         flip = torch.rand(n, 1, generator=generator) < 0.5
         columns = torch.where(flip, width - 1 - columns, columns)
     rows, columns = rows.to(batch.device), columns.to(batch.device)
@@ -61,8 +63,8 @@ def _band(n: int, size: int, side: int, generator: torch.Generator) -> Tensor:
     return (positions >= start) & (positions < start + side)
 
 
-def _shifted(n: int, size: int, generator: torch.Generator) -> Tensor:
+def _shifted(n: int, size: int, share: float, generator: torch.Generator) -> Tensor:
     """The positions 0..size-1, shifted at random for each of n images, clamped: ``[n, size]``."""
-    most = size // 8
+    most = int(share * size)
     moves = torch.randint(-most, most + 1, (n, 1), generator=generator)
     return (torch.arange(size) + moves).clamp(0, size - 1)

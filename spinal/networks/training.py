@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from numpy.typing import NDArray
@@ -40,8 +40,8 @@ class TrainSettings:
         dropout: rate of the network's last two dropout layers, or the rates of all of them, see
             `set_dropout`; None leaves them unchanged.
         label_smoothing: share of the target that is spread over all classes.
-        augment: ``none``, ``shift`` (by up to an eighth of the sides, the edge repeated) or
-            ``shift-flip`` (also mirrored left to right, with probability 1/2). Images only.
+        augment: ``none``, ``flip`` (mirrored left to right, with probability 1/2), ``shift`` (by
+            up to an eighth of the sides, the edge repeated) or ``shift-flip`` (both). Images only.
         cutout: side of a square that is blanked at a random place in each image, as a share of the
             shorter side; 0 for none. Images only.
         patience: stop after this many checks without a lower validation loss; None never stops.
@@ -69,7 +69,7 @@ class TrainSettings:
         for name, choices in (
             ("optimiser", ("adamw", "sgd")),
             ("schedule", ("one-cycle", "constant")),
-            ("augment", ("none", "shift", "shift-flip")),
+            ("augment", get_args(Augment)),
         ):
             if getattr(self, name) not in choices:
                 raise NetworkError(

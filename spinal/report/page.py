@@ -9,7 +9,7 @@ from importlib import resources
 
 from spinal import __version__
 from spinal.report.parts import Drawing, Section, Table
-from spinal.report.plots import inline_svg, to_svg, variables
+from spinal.report.plots import inline_svg, variables
 
 #: A chapter of the page: its id, which is also the name of its files, its title, its sections.
 Chapter = tuple[str, str, Sequence[Section]]
@@ -57,7 +57,7 @@ def _part(chapter: str, part: Table | Drawing) -> str:
         inner = part.to_html()
     else:
         name = re.sub(r"[^a-z0-9]+", "-", f"{chapter}-{part.name}".lower())
-        inner = inline_svg(to_svg(part.figure), name, escape(part.caption))
+        inner = inline_svg(part.svg, name, escape(part.caption))
     return f"<figure>\n{inner}\n<figcaption>{_prose(part.caption)}</figcaption>\n</figure>"
 
 

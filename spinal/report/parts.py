@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 
 import pandas as pd
 from matplotlib.figure import Figure
+
+from spinal.report.plots import to_svg
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,11 @@ class Drawing:
     name: str
     caption: str
     figure: Figure
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as SVG, for its file and for the page; see `to_svg`."""
+        return to_svg(self.figure)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ def write_parts(chapters: list[Chapter], out: Path) -> list[Path]:
         folder.mkdir(exist_ok=True)
         for part in (part for section in sections for part in section.parts):
             if isinstance(part, Drawing):
-                contents = {".svg": plots.to_svg(part.figure)}
+                contents = {".svg": part.svg}
             else:
                 contents = {
                     ".csv": part.to_csv(), ".md": part.to_markdown(), ".tex": part.to_latex(),

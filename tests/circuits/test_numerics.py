@@ -7,7 +7,7 @@ import torch
 
 from spinal.circuits import DGCSPN, RandomSPN
 from spinal.circuits.circuit import Circuit
-from spinal.circuits.sums import log_sum
+from spinal.circuits.sums import Sum, log_sum
 
 
 def assert_finite(spn: Circuit, z: torch.Tensor) -> None:
@@ -69,8 +69,22 @@ def test_classes_stay_apart_where_the_density_has_no_digits_left() -> None:
 def test_a_small_weight_on_the_largest_child_does_not_underflow() -> None:
     """Shifting by the largest child and exponentiating would give -inf; the answer is -150."""
     p = torch.tensor([0.0, -200.0]).view(1, 1, 1, 2)
-    log_weights = torch.tensor([-150.0, 0.0]).view(1, 2, 1)
-    assert log_sum(p, log_weights).item() == pytest.approx(-150)
+    below = Sum((1, 1), 2, 1, floor=0)
+    with torch.no_grad():
+        below.logits.copy_(torch.tensor([-150.0, 0.0]).view(1, 1, 2))
+    assert log_sum(p, below).item() == pytest.approx(-150)
+
+
+def test_sums_with_a_floor_are_those_over_every_edge() -> None:
+    generator = torch.Generator().manual_seed(0)
+    below = Sum((2, 3), 5, 4, spread=20, generator=generator)
+    p = 50 * torch.randn(2, 3, 7, 5, generator=generator)
+    p[0, 0, 0] = torch.tensor([0.0, -1e4, -1e4, -1e4, -1e4])  # the others underflow
+    with torch.no_grad():
+        edges = p.double().unsqueeze(-1) + below.log_weights().double().view(2, 3, 1, 5, 4)
+        torch.testing.assert_close(
+            log_sum(p, below).double(), edges.logsumexp(-2), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_a_circuit_without_floor_keeps_what_underflows() -> None:

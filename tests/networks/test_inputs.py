@@ -55,11 +55,20 @@ def test_shifts_move_images_as_a_whole() -> None:
 
 
 def test_flips_are_left_for_right() -> None:
-    image = torch.zeros(1, 4, 4, 1, dtype=torch.uint8)  # sides below 8: no shifts
-    image[0, 1, 0] = 255
-    flipped = augment(image.expand(50, -1, -1, -1), "shift-flip", torch.Generator().manual_seed(0))
+    image = torch.zeros(1, 16, 16, 1, dtype=torch.uint8)
+    image[0, 6, 3] = 255
+    flipped = augment(image.expand(50, -1, -1, -1), "flip", torch.Generator().manual_seed(0))
     at = flipped.flatten(1).argmax(1)
-    assert set(at.tolist()) == {4, 7}
+    assert set(at.tolist()) == {6 * 16 + 3, 6 * 16 + 12}
+
+
+def test_shifted_and_flipped() -> None:
+    image = torch.zeros(1, 16, 16, 1, dtype=torch.uint8)
+    image[0, 6, 3] = 255
+    moved = augment(image.expand(500, -1, -1, -1), "shift-flip", torch.Generator().manual_seed(0))
+    at = moved.flatten(1).argmax(1)
+    assert set((at // 16).tolist()) == set(range(4, 9))
+    assert set((at % 16).tolist()) == set(range(1, 6)) | set(range(10, 15))
 
 
 def test_cutout_blanks_one_square_with_the_mean_colour() -> None:
