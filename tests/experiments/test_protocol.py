@@ -104,6 +104,20 @@ def test_the_scale_small_has_the_paper_s_label_counts(name: str) -> None:
     assert small.posterior_settings("spn")["reserve"] == 100
 
 
+@pytest.mark.parametrize("dataset", ["cifar10", "fashion-mnist", "svhn"])
+def test_batches_of_200_at_the_scale_small(dataset: str) -> None:
+    small, paper = (load_protocol(f"{dataset}-batchbald@{scale}") for scale in ("small", "paper"))
+    for field in ("initial", "batch", "rounds", "pool", "validation", "test", "paper"):
+        assert getattr(small, field) == getattr(paper, field), field
+    assert [small.training().steps(n) for n in (200, 2000)] == [300, 300]
+    larger = load_protocol(f"{dataset}-1k@small")
+    assert small.training().augment == larger.training().augment
+    assert small.training().cutout == larger.training().cutout
+    assert small.network.options == larger.network.options
+    assert (small.network.retrain, small.candidates) == ("continue", 10_000)
+    assert small.posterior_settings("spn")["reserve"] == small.initial // 5
+
+
 def test_mnist_300_assesses_some_of_the_pool_or_all() -> None:
     some, all_ = load_protocol("mnist-300"), load_protocol("mnist-300@whole-pool")
     assert (some.candidates, all_.candidates) == (1000, None)
