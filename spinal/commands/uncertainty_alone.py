@@ -15,8 +15,8 @@ def uncertainty_alone(
     pairs: Annotated[
         list[str],
         typer.Argument(
-            help="svhn-cifar-10, fashion-mnist-mnist, digits-permuted, or TOML files; `@cpu` and "
-            "`@paper` choose a scale.",
+            help="svhn-cifar-10, fashion-mnist-mnist, digits-permuted, or TOML files; `@cpu`, "
+            "`@small` and `@paper` choose a scale.",
             metavar="PAIR...",
         ),
     ],

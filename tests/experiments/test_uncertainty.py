@@ -181,6 +181,14 @@ def test_shipped_pairs_load(name: str) -> None:
         assert pair.title
 
 
+@pytest.mark.parametrize("name", ["svhn-cifar-10", "fashion-mnist-mnist"])
+def test_the_scale_small_learns_from_all_labels_as_the_paper(name: str) -> None:
+    small, paper = PAIRS.load(f"{name}@small"), PAIRS.load(f"{name}@paper")
+    assert (small.labels, small.test) == (paper.labels, paper.test) == (None, None)
+    assert small.training().label_smoothing == 0  # it would change the entropy
+    assert small.training().steps(73_257) == 3 * 73_257 // 64 + 1
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
