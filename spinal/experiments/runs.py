@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from spinal.data import Dataset, Pool, Splits, iter_batches, load_dataset, make_splits
 from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
+from spinal.experiments.tables import unused_settings
 from spinal.learner import ActiveLearner, Callback
 from spinal.learner.advice import History
 from spinal.learner.storage import HISTORY
@@ -38,7 +39,8 @@ from spinal.runs.asked import keep_asked
 from spinal.runs.metrics import evaluate, pack
 from spinal.threads import single_thread
 
-#: Settings that may change when a run is resumed: its rounds do not depend on them.
+#: Settings that may change when a run is resumed: its rounds do not depend on them. Settings of
+#: other methods may change, too.
 _FREE = ("protocol.paper", "protocol.rounds", "protocol.title")
 
 
@@ -78,7 +80,9 @@ class Run:
     @property
     def store(self) -> RunFolder:
         """The folder, with its settings and records."""
-        return RunFolder(self.folder, settings=self.settings(), free=_FREE)
+        unused = unused_settings(find_method(self.method).posterior, self.acquisition)
+        free = (*_FREE, *(f"protocol.{key}" for key in unused))
+        return RunFolder(self.folder, settings=self.settings(), free=free)
 
     def rounds(self) -> list[RoundRecord]:
         """The finished rounds."""

@@ -57,6 +57,24 @@ def acquisition_settings(table: Table, name: str) -> dict[str, Any]:
     return _known(table, _settings_of(type(ACQUISITIONS[name]())))
 
 
+def unused_settings(posterior: str, acquisition: str) -> list[str]:
+    """Keys of both tables that this posterior and this function do not have.
+
+    Returns:
+        Such as ``posterior.snapshots``; with underscores and with hyphens.
+    """
+    unused = []
+    for table, kinds, name in (
+        ("posterior", POSTERIORS, posterior),
+        ("acquisition", {key: type(make()) for key, make in ACQUISITIONS.items()}, acquisition),
+    ):
+        of_all = {key for kind in kinds.values() for key in _settings_of(kind)}
+        own = _settings_of(kinds[name]) if name in kinds else set()
+        for key in sorted(of_all - own):
+            unused += [f"{table}.{key}", f"{table}.{key.replace('_', '-')}"]
+    return unused
+
+
 def check_posteriors(table: Table, where: str) -> None:
     """Refuse a key that no posterior has, or an invalid value.
 

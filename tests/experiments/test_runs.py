@@ -238,6 +238,18 @@ def test_other_settings_in_the_same_folder_are_refused(done: Run) -> None:
         execute(other)
 
 
+def test_settings_of_other_methods_may_change(done: Run) -> None:
+    def checked(**tables: dict[str, object]) -> None:
+        changed = {k: {**getattr(PROTOCOL, k), **table} for k, table in tables.items()}
+        replace(done, protocol=replace(PROTOCOL, **changed)).store.check_settings()  # type: ignore[arg-type]
+
+    checked(posterior={"snapshots": 0.25}, acquisition={"labellings": 100})  # Ensemble, BatchBALD
+    with pytest.raises(SpinalError, match=r"protocol\.posterior\.masks was None, is 7"):
+        checked(posterior={"masks": 7})
+    with pytest.raises(SpinalError, match=r"protocol\.acquisition\.power was None, is 2"):
+        checked(acquisition={"power": 2.0})
+
+
 def test_a_full_disk_loses_nothing(
     done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
