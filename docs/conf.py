@@ -70,6 +70,11 @@ def refuse_missing(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Te
         logging.getLogger(__name__).warning(message, node["reftarget"], location=node)
 
 
+def link_results(app: Sphinx, page: str, source: list[str]) -> None:
+    """Links to results: in the repository they are beside ``docs``, on the site inside."""
+    source[0] = re.sub(r"\]\(\.\./((?:\.\./)*results/)", r"](\1", source[0])
+
+
 def shorten_arrays(
     app: Sphinx,
     what: str,
@@ -101,5 +106,6 @@ def setup(app: Sphinx) -> None:
     """Write the pages that are made from the code, and set up the mathematics."""
     mathml.setup(app)
     app.connect("missing-reference", refuse_missing)
+    app.connect("source-read", link_results)
     app.connect("autodoc-process-signature", shorten_arrays)
     generate.write_pages(Path(app.srcdir))

@@ -78,14 +78,33 @@ def test_drawings_are_up_to_date(draw) -> None:
 
 
 def test_links_of_pages_lead_somewhere() -> None:
-    """Without a build; ``make docs`` also checks anchors, and names of the reference."""
-    generated = ("reference", "results")
-    for page in DOCS.rglob("*.md"):
-        if page.relative_to(DOCS).parts[0] in (*generated, "_build"):
-            continue
+    """In a clone, without a build, except to the reference; ``make docs`` also checks anchors."""
+    built = [DOCS / name for name in ("reference", "results", "_build")]
+    written = [p for p in DOCS.rglob("*.md") if not any(p.is_relative_to(b) for b in built)]
+    for page in [ROOT / "README.md", ROOT / "RESULTS.md", ROOT / "CONTRIBUTING.md", *written]:
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8")):
             path = (page.parent / target).resolve()
-            parts = path.relative_to(DOCS).parts
-            if parts[0] == "results":  # copied from the repository when the site is built
-                path = ROOT.joinpath(*parts)
-            assert parts[0] == "reference" or path.exists(), f"{page}: {target}"
+            assert not path.is_relative_to(DOCS / "results"), f"{page}: {target}: link to /results"
+            assert path.is_relative_to(DOCS / "reference") or path.exists(), f"{page}: {target}"
+
+
+def test_the_table_of_the_readme_is_that_of_the_results() -> None:
+    """Mean accuracy on the report half, rounded."""
+    results = (ROOT / "results" / "answers" / "README.md").read_text("utf-8")
+    _, _, results = results.partition("## report half, 0 % of answers wrong")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    rows = {
+        "spinal": r"\*\*spinal\*\*",
+        "margin": "[^|]*chosen by margin",
+        "scikit-activeml: BADGE": "[^|]*BADGE[^|]*",
+        "small-text: breaking ties": "[^|]*breaking ties[^|]*",
+        "random": "[^|]*at random",
+    }
+    for contender, label in rows.items():
+        row = re.search(rf"^\| {re.escape(contender)} \|(.+)$", results, re.MULTILINE)
+        shown = re.search(rf"^\| {label} *\|(.+)$", readme, re.MULTILINE)
+        assert row
+        assert shown
+        measured = [float(cell) for cell in row[1].split("|")[2:6]]
+        claimed = [float(cell.strip(" *")) for cell in shown[1].split("|")[:4]]
+        assert claimed == pytest.approx(measured, abs=0.0501), contender

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +30,8 @@ SMALL = {
     "cifar10-1k@small": "CIFAR-10",
     "fashion-mnist-1k@small": "Fashion-MNIST",
 }
-
+#: The same for BatchBALD.
+BATCHES = {name.replace("-1k", "-batchbald"): title for name, title in SMALL.items()}
 
 PHASES = ("network", "features", "posterior", "scoring", "choice")
 #: Runs that were stopped for some minutes while training a network: their seconds mean nothing.
@@ -51,12 +52,25 @@ def small() -> dict[str, Experiment]:
 
     Seeds are left out until they have finished runs of Random, Deterministic and SPN-CNN.
     """
+    return _complete(SMALL, ("random", "deterministic-margin", SPN_MARGIN))
+
+
+@cache
+def batches() -> dict[str, Experiment]:
+    """The runs of BatchBALD at the paper's own numbers of labels, by protocol.
+
+    Seeds are left out until they have finished runs of Random, BatchBALD and SPN-BatchBALD.
+    """
+    return _complete(BATCHES, ("random", *BATCHBALD))
+
+
+def _complete(names: Iterable[str], methods: Sequence[str]) -> dict[str, Experiment]:
+    """The finished runs at the scale ``small``, of seeds for which all these methods finished."""
     runs = [run for run in stored_runs(RESULTS / "small" / "runs") if run.is_finished]
     finished = {(run.protocol, run.seed, run.method) for run in runs}
-    needed = ("random", "deterministic-margin", SPN_MARGIN)
-    complete = [r for r in runs if all((r.protocol, r.seed, m) in finished for m in needed)]
+    complete = [r for r in runs if all((r.protocol, r.seed, m) in finished for m in methods)]
     found = {e.name: e for e in experiments(complete)}
-    return {name: found[name] for name in SMALL if name in found}
+    return {name: found[name] for name in names if name in found}
 
 
 def phase_costs(e: Experiment, method: str) -> dict[str, float]:

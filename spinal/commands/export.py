@@ -18,8 +18,8 @@ def export(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="`labels.csv` or `labels.jsonl` (any such file), `label-studio`; for images, "
-            "`imagefolder`, `coco`; or `model` for the classifier itself, as safetensors, a small "
+            help="`labels.csv` or `labels.jsonl` (any such file), `label-studio`, `notes`; for "
+            "images, `imagefolder`, `coco`; or `model` for the classifier itself, as safetensors, a small "
             "Python module, and ONNX.",
         ),
     ] = "labels.csv",

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def fit(project: ProjectFolder) -> None:
     """Fit the model of a project to all its labels, if there are new ones.
 
-    `spinal label` does this by itself while it is open. `spinal predict` and `spinal export` also
-    do it first.
+    `spinal label` does this by itself while it is open. `spinal predict` also does it first, and
+    so does `spinal export` if it needs the model.
     """
     from spinal.errors import SpinalError
     from spinal.label.learning.fitting import fit_project
