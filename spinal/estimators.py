@@ -182,7 +182,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         """Logarithms of the class probabilities, (n, n_classes)."""
         check_is_fitted(self)
         with torch.no_grad():
-            return self.circuit_.log_posterior(self._features(X)).double().cpu().numpy()
+            return self.circuit_.log_posterior(self._features(X)).cpu().double().numpy()
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities, (n, n_classes)."""
@@ -197,7 +197,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         """Log-density of each point, (n,): low for points that differ from the training data."""
         check_is_fitted(self)
         with torch.no_grad():
-            return self.circuit_.log_prob(self._features(X)).double().cpu().numpy()
+            return self.circuit_.log_prob(self._features(X)).cpu().double().numpy()
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
@@ -210,7 +210,7 @@ class SPNClassifier(ClassifierMixin, BaseEstimator):
         state = check_random_state(self.random_state if random_state is None else random_state)
         generator = torch.Generator().manual_seed(int(state.randint(np.iinfo(np.int32).max)))
         z, c = self.circuit_.sample(n_samples, generator=generator, return_classes=True)
-        points = z.double().cpu().numpy()
+        points = z.cpu().double().numpy()
         if self._encoder is not None:
             points = self._encoder.decode(points)
         return points, self.classes_[c.cpu().numpy()]

@@ -12,6 +12,8 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from torch import nn
 
@@ -25,7 +27,7 @@ from spinal.errors import DataError, SpinalError
 from spinal.experiments import Protocol, make_runs, run_grid
 from spinal.experiments.protocol import NetworkProtocol
 from spinal.files import write_checksums
-from spinal.learner import Callback, ProgressBar
+from spinal.learner import Callback, NotFittedError, ProgressBar
 from spinal.methods import Method, find_method
 from spinal.networks import NetworkError, TrainSettings, build_network
 from spinal.posteriors import Deterministic, Estimator, Posterior
@@ -105,6 +107,8 @@ from spinal.data import make_dataset
 from spinal.methods import Method
 from spinal.posteriors import Deterministic
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 def first(candidates):
     return -candidates.ids.double()
@@ -329,6 +333,16 @@ def test_classes_grow(retrain: str) -> None:
         learner.pool.add_class("elm")
 
 
+def test_members_of_an_ensemble_start_again_if_classes_grow() -> None:
+    learner = make(pool=Pool(VECTORS, CLASSES[:2]), method="ensemble", retrain="continue")
+    learner.tell([0, 1], [0, 1])
+    learner.fit()
+    learner.pool.add_class("elm")
+    learner.tell([2], ["elm"])
+    learner.fit()
+    assert learner.predict_proba(VECTORS).shape == (N, 3)
+
+
 def test_a_class_that_was_added_after_the_last_fit_survives_the_disk(tmp_path: Path) -> None:
     learner = make(pool=Pool(VECTORS, CLASSES[:2]), method="deterministic")
     learner.tell([0, 1], [0, 1])
@@ -397,6 +411,55 @@ def test_a_network_trained_elsewhere_begins_and_is_trained_further() -> None:
     other = make(method="deterministic")
     other.start_from(named)
     assert other.predict_proba(VECTORS).shape == (N, 3)
+
+
+def test_before_the_first_fit_there_is_no_trained_network() -> None:
+    learner = make(method="spn-cnn")
+    learner.start_from(GaussianNB().fit(VECTORS, LABELS))
+    with pytest.raises(NotFittedError, match="network is not trained"):
+        learner.predict(VECTORS, by="network")
+    with pytest.raises(NotFittedError, match="network is not trained"):
+        learner.fit_beside("logistic")
+    with pytest.raises(NotFittedError, match="network is not trained"):
+        learner.fitted_share()
+
+
+@pytest.mark.parametrize("acquisition", ["auto", "k-center", "typiclust", "bait"])
+@pytest.mark.parametrize("kind", ["module", "classifier"])
+def test_a_model_trained_elsewhere_chooses_before_the_first_label(
+    acquisition: str, kind: str
+) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (30, 8, 8, 1), np.uint8)
+    learner = ActiveLearner(
+        Pool(images, CLASSES), "lenet", acquisition=acquisition, training=QUICK, device="cpu"
+    )
+    learner.start_from(
+        build_network("lenet", (8, 8, 1), 3, width=0.1)
+        if kind == "module"
+        else GaussianNB().fit(images.reshape(30, -1), LABELS[:30])
+    )
+    assert len(set(learner.ask(4))) == 4
+
+
+def test_parts_of_a_pipeline_are_seeded(tmp_path: Path) -> None:
+    def probs(seed: int) -> np.ndarray:
+        forest = make_pipeline(StandardScaler(), RandomForestClassifier(5))
+        return fitted(method=forest, seed=seed).predict_proba(VECTORS)
+
+    np.testing.assert_array_equal(probs(0), probs(0))
+    assert (probs(0) != probs(1)).any()
+
+
+def test_a_loaded_learner_has_callbacks(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    class Log(Callback):
+        def on_round(self, learner):
+            calls.append(learner.rounds)
+
+    fitted(method="deterministic").save(tmp_path)
+    ActiveLearner.load(tmp_path, Pool(VECTORS, CLASSES), device="cpu", callbacks=[Log()]).fit()
+    assert calls == [2]
 
 
 @pytest.mark.parametrize(

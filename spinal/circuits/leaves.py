@@ -370,10 +370,10 @@ class NormalLeaves(nn.Module):
         with a fraction of its weight.
         """
         u = (z - self.shift) / self.stretch
-        edges = torch.linspace(0, 1, self.components + 1, dtype=torch.float64, device=z.device)
+        edges = torch.linspace(0, 1, self.components + 1, dtype=wide(z), device=z.device)
         for variable in range(self.n_features):
             column = u[:, variable]
-            column = column[~column.isnan()].sort().values.double()
+            column = column[~column.isnan()].sort().values.to(wide(z))
             if not len(column):
                 continue
             # The integral of the quantile function, at the edges of the parts.

@@ -76,6 +76,11 @@ class Recipe:
                 f"leaves, sums and repetitions must be 1 or more: got leaves={self.leaves}, "
                 f"sums={self.sums}, repetitions={self.repetitions}"
             )
+        if len(self.sums) < 2 and self.structure != "random":
+            raise SpinalError(
+                f"sums={self.sums}: the paper's structure needs two layers of sums or more; or set "
+                "structure to 'random'"
+            )
         if not 0 <= self.leaf_dropout < 1:
             raise SpinalError(f"leaf_dropout must be from 0 to below 1, not {self.leaf_dropout}")
 

@@ -152,7 +152,8 @@ def fit(
         report.losses.append(value)
         if on_step is not None:
             on_step(step + 1, steps, value)
-        if (step + 1) % settings.check_every == 0:
+        is_last = step + 1 == steps and held_out_loss is not None
+        if (step + 1) % settings.check_every == 0 or is_last:
             if held_out_loss is not None:
                 value = held_out_loss()
                 report.validation_losses.append(value)

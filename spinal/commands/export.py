@@ -19,8 +19,8 @@ def export(
         typer.Option(
             metavar="FORMAT",
             help="`labels.csv` or `labels.jsonl` (any such file), `label-studio`, `notes`; for "
-            "images, `imagefolder`, `coco`; or `model` for the classifier itself, as safetensors, a small "
-            "Python module, and ONNX.",
+            "images, `imagefolder`, `coco`; or `model` for the classifier itself, as safetensors, "
+            "a small Python module, and ONNX.",
         ),
     ] = "labels.csv",
     out: Annotated[Path | None, typer.Option(help="File or folder to write.")] = None,

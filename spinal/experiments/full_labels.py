@@ -28,7 +28,7 @@ from spinal.experiments.runs import Run
 from spinal.experiments.scales import ExperimentFiles
 from spinal.experiments.tables import check_keys, circuit_recipe
 from spinal.networks.network import derived_seed
-from spinal.runs import write_lines
+from spinal.runs import seed_of, write_lines
 from spinal.runs.metrics import evaluate
 from spinal.settings import to_mapping
 
@@ -117,11 +117,13 @@ def chosen_runs(experiment: FullLabels, runs: Path) -> list[dict[str, Any]]:
     """Accuracies of SPN-CNN with ``few`` labels, from runs of the first protocol that has any."""
     for name in experiment.chosen:
         protocol, lines = load_protocol(name), []
-        for folder in runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*"):
-            run = Run(protocol, METHOD, ACQUISITION, int(folder.name.removeprefix("seed-")), runs)
+        folders = runs.glob(f"{protocol.name}/{METHOD}-{ACQUISITION}/seed-*")
+        seeds = [seed for seed in map(seed_of, folders) if seed is not None]
+        for run in (Run(protocol, METHOD, ACQUISITION, seed, runs) for seed in seeds):
             lines += [
                 {
-                    "protocol": protocol.name, "seed": run.seed, "labels": record.labels,
+                    "protocol": protocol.name, "acquisition": ACQUISITION, "seed": run.seed,
+                    "labels": record.labels,
                     "accuracy": record.accuracy, "network_accuracy": record.network_accuracy,
                 }
                 for record in run.rounds()

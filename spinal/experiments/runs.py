@@ -28,6 +28,7 @@ from spinal.data import Dataset, Pool, Splits, iter_batches, load_dataset, make_
 from spinal.encoders import encode_dataset, load_encoder
 from spinal.experiments.protocol import Protocol
 from spinal.experiments.tables import unused_settings
+from spinal.files import existing_folder
 from spinal.learner import ActiveLearner, Callback
 from spinal.learner.advice import History
 from spinal.learner.storage import HISTORY
@@ -234,8 +235,11 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
     if protocol.network.early_stopping:
         indices = splits.validation
         validation = dataset.train_images[indices], dataset.train_labels[indices]
-    checkpoint = run.folder / "checkpoint"
-    if protocol.network.retrain == "continue" and not checkpoint.exists():
+    checkpoint = existing_folder(run.folder / "checkpoint")
+    needs_checkpoint = protocol.network.retrain == "continue" or _posterior_settings(run).get(
+        "reserve"
+    )
+    if needs_checkpoint and not checkpoint.exists():
         done = []  # such as a run that was copied without it: start again, to the same results
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, **_own_parts(run), validation=validation)

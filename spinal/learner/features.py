@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spinal.data import Points
-from spinal.errors import SpinalError
 from spinal.networks import Network, compute_features
 from spinal.posteriors import View
 
@@ -40,7 +39,7 @@ class FeatureCache:
             self._row[new] = np.arange(start, start + len(new))
             parts = [computed] if self._features is None else [self._features, computed]
             self._features = torch.cat(parts)
-        if self._features is None:
-            raise SpinalError("a view of no points")
+        if self._features is None:  # no points
+            return self.passing_view(indices)
         rows = torch.from_numpy(self._row[indices])
         return View(self.network, self.points, indices, self._features[rows])

@@ -125,9 +125,6 @@ class ActiveLearner(Predictor):
         self.validation = validation and as_arrays(validation, pool)
         self.cache = cache
         self.callbacks = tuple(callbacks)
-        can_learn = self.posterior.can_learn_from_pool(self.network)
-        self._learns_from_pool = can_learn and self.settings.learn_from != "labels"
-        self._teaches_network = not can_learn and self.settings.learn_from == "pool"
         self._network_learned_from: LearnFrom = "labels"
         self._timer = Timer()
         #: The last `ask` in detail; None if its acquisition function uses no probabilities.
@@ -169,6 +166,18 @@ class ActiveLearner(Predictor):
         """Whether the last fit learned from the ``labels`` only, or also from the ``pool``."""
         by_network = self._network_learned_from
         return by_network if by_network == "pool" else self.posterior.learned_from
+
+    @property
+    def _learns_from_pool(self) -> bool:
+        """Whether the posterior learns from unlabelled points."""
+        can_learn = self.posterior.can_learn_from_pool(self.network)
+        return can_learn and self.settings.learn_from != "labels"
+
+    @property
+    def _teaches_network(self) -> bool:
+        """Whether the network learns from pseudo-labels."""
+        can_learn = self.posterior.can_learn_from_pool(self.network)
+        return not can_learn and self.settings.learn_from == "pool"
 
     def tell(self, indices: ArrayLike, labels: ArrayLike, *, correction: bool = False) -> None:
         """Record labels of points, as class numbers or names.
@@ -257,7 +266,7 @@ class ActiveLearner(Predictor):
         Raises:
             NotFittedError: before the first `fit`.
         """
-        view = self._fitted().view(self.pool.labelled_indices)
+        view = self._trained().view(self.pool.labelled_indices)
         other = resolve_posterior(posterior, "logistic")
         seed = fit_seed(self.seed, self.rounds - 1)  # of the last fit
         other.fit(view, torch.as_tensor(self.pool.labels), self._context(seed))
@@ -350,6 +359,7 @@ class ActiveLearner(Predictor):
         device: str = "auto",
         validation: Validation | None = None,
         cache: Path | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> ActiveLearner:
         """Read a learner that `save` wrote.
 
@@ -362,6 +372,7 @@ class ActiveLearner(Predictor):
             device: see the constructor.
             validation: see the constructor.
             cache: see the constructor.
+            callbacks: see the constructor.
 
         Raises:
             FileFormatError: if the folder holds no learner, or a damaged one.
@@ -375,6 +386,7 @@ class ActiveLearner(Predictor):
             validation=validation,
             device=device,
             cache=cache,
+            callbacks=callbacks,
         )
         learner.rounds = saved.rounds
         learner._network_learned_from = saved.network_learned_from

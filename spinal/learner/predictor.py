@@ -14,6 +14,7 @@ from spinal.learner.assessment import Assessment
 from spinal.learner.features import FeatureCache
 from spinal.learner.seeds import Purpose, round_seed
 from spinal.learner.settings import LearnerSettings, NotFittedError
+from spinal.learner.start import Given
 from spinal.networks import Network, compute_features
 from spinal.posteriors import Posterior, View
 from spinal.probabilities import entropy, margin
@@ -70,12 +71,15 @@ class Predictor:
                 for the circuit alone, if the posterior combines it with other predictions.
 
         Raises:
+            NotFittedError: before the first `fit` or `ActiveLearner.start_from`.
             SpinalError: if the posterior has no such part.
         """
         view = self.view(points)
         if by == "method":
             log_probs = self._posterior.predict(view, seed=self._round_seed(Purpose.SAMPLES))
         elif by == "network":
+            if isinstance(self._start, Given):
+                self._trained()
             log_probs = networks.predict_logits(self.network, view.features).log_softmax(1)
         else:
             log_probs = self._posterior.predict_part(view, by)
@@ -123,11 +127,18 @@ class Predictor:
     def fitted_share(self) -> float:
         """The accuracy of the network on its own training labels, from 0 to 1.
 
-        A value well below 1 means that the network was trained for too few steps to learn the hard
-        points. Uncertainty sampling asks for hard points, so it then looks worse than it is.
+        Reserved points (see `SPN`) are not counted. A value well below 1 means that the network was
+        trained for too few steps to learn the hard points. Uncertainty sampling asks for hard
+        points, so it then looks worse than it is.
+
+        Raises:
+            NotFittedError: before the first `fit`.
         """
-        view = self._fitted().view(self.pool.labelled_indices)
-        return float((self.predict(view, by="network") == self.pool.labels).mean())
+        cache, indices, labels = self._trained(), self.pool.labelled_indices, self.pool.labels
+        reserved = self.posterior.reserved(self.network, indices, labels, seed=0)
+        learned = np.ones(len(labels), bool) if reserved is None else ~reserved.numpy()
+        guesses = self.predict(cache.view(indices[learned]), by="network")
+        return float((guesses == labels[learned]).mean())
 
     def _set_network(self, network: Network) -> None:
         """Use this network from now on."""
@@ -156,6 +167,12 @@ class Predictor:
 
     def _round_seed(self, purpose: Purpose) -> int:
         return round_seed(self.seed, self.rounds, purpose)
+
+    def _trained(self) -> FeatureCache:
+        """Like `_fitted`, but a model to start from is not enough."""
+        if not self.rounds:
+            raise NotFittedError("the network is not trained yet: call fit() first")
+        return self._fitted()
 
     def _fitted(self) -> FeatureCache:
         if self._cache is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from spinal.data import Pool
@@ -36,6 +37,8 @@ class Given(Posterior):
 
     def predict(self, view: View, *, seed: int = 0) -> Tensor:
         points = view.points[view.indices]
+        if not len(points):
+            return torch.zeros(0, self.n_classes)
         probs = self.model.predict_proba(points.reshape(len(points), -1))
         return log_probs(np.asarray(probs), np.array(self.columns), self.n_classes)
 

@@ -160,7 +160,7 @@ def set_dropout(network: Network, rate: float | Sequence[float]) -> None:
     # The network is rebuilt from these arguments when it is read from a file.
     if "dropout" in network.config:
         network.config["dropout"] = rates if isinstance(rate, Sequence) else rate
-    if network.config.get("input_dropout"):
+    if network.config.get("input_dropout") and rate:  # with 0, it would be built without the layer
         network.config["input_dropout"] = rate
 
 

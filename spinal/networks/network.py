@@ -72,6 +72,8 @@ class Network(nn.Module):
         self.preprocess = Preprocess() if preprocess is None else preprocess
         self.body = body
         self.head = head
+        if (weights := next(self.parameters(), None)) is not None:
+            self.preprocess.to(weights.device)
         self.config = dict(config or {})
         # In a tuple, the origin is not a submodule, so its weights are not listed twice.
         self._sources = (body, head) if origin is None else (origin,)

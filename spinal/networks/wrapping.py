@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, fx, nn
 
 from spinal.errors import suggestion
@@ -34,8 +35,8 @@ def wrap(
     layer: str | None,
     input_shape: Sequence[int],
     *,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
     pretrained: bool = True,
 ) -> Network:
     """Make a `Network` from a module, given the layer whose output is the feature vector.
@@ -84,7 +85,9 @@ def wrap(
     shape = tuple(int(n) for n in input_shape)
     preprocess = Preprocess(shape)
     if mean is not None or std is not None:
-        preprocess.set(mean or [0.0] * shape[-1], std or [1.0] * shape[-1])
+        preprocess.set(
+            [0.0] * shape[-1] if mean is None else mean, [1.0] * shape[-1] if std is None else std
+        )
     network = Network(
         _First(body), head, preprocess=preprocess, pretrained=pretrained, origin=module
     )
@@ -132,8 +135,14 @@ def _check(network: Network, module: nn.Module, layer: str) -> None:
     shape = network.preprocess.input_shape or ()
     sizes = shape if len(shape) == 1 else (shape[2], shape[0], shape[1])
     x = torch.rand(2, *sizes, generator=torch.Generator().manual_seed(0)).to(network.device)
-    with evaluating(module):
-        expected = module(x)
+    try:
+        with evaluating(module):
+            expected = module(x)
+    except RuntimeError as error:
+        raise NetworkError(
+            f"the module does not take points of shape {tuple(shape)} ({error}): give its "
+            "input_shape"
+        ) from error
     try:
         with evaluating(network):
             logits = network(x)

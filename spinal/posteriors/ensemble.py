@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -59,11 +59,12 @@ class Ensemble(Posterior):
         if self.snapshots is not None:
             training = _shortened(training, len(labels), self.snapshots)
         states, others = [], self.members - 1
+        goes_on = context.goes_on(member, self._states)
         for number in range(others):
             start: Literal["scratch", "continue"] = "scratch"
             if self.snapshots is not None:
                 start = "continue"
-            elif context.retrain == "continue" and self._states:
+            elif goes_on:
                 member.load_state_dict(self._states[number])
                 start = "continue"
             train(
@@ -74,7 +75,7 @@ class Ensemble(Posterior):
                 validation=context.validation,
                 seed=derived_seed(context.seed, number),
                 start=start,
-                on_step=None if context.on_step is None else _part(context.on_step, number, others),
+                on_step=context.on_part(number, others),
             )
             states.append(copy.deepcopy(member.state_dict()))
         self._states = states
@@ -128,10 +129,3 @@ def _shortened(training: TrainSettings, labels: int, share: float) -> TrainSetti
     """The same training for a share of its steps."""
     steps = max(1, round(share * training.steps(labels)))
     return replace(training, min_steps=steps, max_steps=steps)
-
-
-def _part(
-    on_step: Callable[[int, int, float], None], number: int, parts: int
-) -> Callable[[int, int, float], None]:
-    """Report the steps of one member as steps of the complete fit."""
-    return lambda i, n, loss: on_step(number * n + i, parts * n, loss)

@@ -89,8 +89,14 @@ class Estimator(Posterior):
     def _refit(self) -> None:
         x, y = self._data["vectors"].numpy(), self._data["labels"].numpy()
         model = clone(self.model)
-        if model.get_params().get("random_state", 0) is None:
-            model.set_params(random_state=int(self._data["seed"]) % 2**31)
+        seed = int(self._data["seed"]) % 2**31
+        unseeded = [
+            name
+            for name, value in model.get_params().items()  # also of parts, such as a pipeline's
+            if name.rpartition("__")[2] == "random_state" and value is None
+        ]
+        if unseeded:
+            model.set_params(**dict.fromkeys(unseeded, seed))
         if len(np.unique(y)) == 1:  # most classifiers need at least two classes
             model = DummyClassifier()
         self._fitted = model.fit(x, y)

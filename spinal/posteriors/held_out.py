@@ -40,12 +40,6 @@ class Held:
     unseen: Tensor
     weights: dict[str, Tensor]
 
-    def fits(self, state: dict[str, Tensor]) -> bool:
-        """Whether the weights fit a network with this state; added classes change their shapes."""
-        return {k: v.shape for k, v in state.items()} == {
-            k: v.shape for k, v in self.weights.items()
-        }
-
     def hold_out(self, indices: Tensor, labels: Tensor, seed: int) -> Tensor:
         """Which labelled points to hold out, ``[N]`` booleans: ``unseen``, and 1/5 of new points.
 
@@ -56,7 +50,9 @@ class Held:
         """
         held = torch.isin(indices, self.unseen)
         new = ~held & ~torch.isin(indices, self.seen)
-        held[new] = stratified_folds(labels[new], FOLDS, seed) == 0
+        # A random fold: the first folds hold the lowest classes if there are few new points.
+        fold = int(np.random.default_rng(seed).integers(FOLDS))
+        held[new] = stratified_folds(labels[new], FOLDS, seed) == fold
         return held
 
 
@@ -100,8 +96,8 @@ class Reserve:
         return reserved if reserved.any() else None
 
     def save(self, folder: Path) -> None:
-        """Write the points to a file in ``folder``, if there are any."""
-        if self.points is not None and len(self.points):
+        """Write the points to a file in ``folder``; also if the first fit could reserve none."""
+        if self.size and self.points is not None:
             write_tensors(folder / _RESERVE_FILE, {"points": self.points}, _RESERVE_FORMAT, {})
 
     def load(self, folder: Path) -> None:
@@ -164,8 +160,7 @@ def held_out_networks(
             last weights, so do these, and points that they have not seen stay unseen.
     """
     points, indices = labelled.points[labelled.indices], torch.as_tensor(labelled.indices)
-    state = labelled.network.state_dict()
-    goes_on = context.retrain == "continue" and earlier and all(h.fits(state) for h in earlier)
+    goes_on = context.goes_on(labelled.network, [old.weights for old in earlier])
     if goes_on:
         folds = [
             (number, old.hold_out(indices, labels, derived_seed(context.seed, number)))
@@ -185,7 +180,7 @@ def held_out_networks(
             validation=context.validation,
             seed=derived_seed(context.seed, 1 + fold),
             start="continue" if goes_on else "scratch",
-            on_step=context.on_step,
+            on_step=context.on_part(fold, len(folds)),
         )
         yield HeldOutNetwork(network, held)
 

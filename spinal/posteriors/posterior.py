@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -18,6 +18,8 @@ from spinal.networks import Network, TrainSettings
 
 #: The points that a posterior learns from.
 LearnFrom = Literal["pool", "labels"]
+#: Called with the step, the number of steps and the loss.
+OnStep = Callable[[int, int, float], None]
 #: Points and labels for choosing the best weights of a network.
 Validation = tuple[NDArray, NDArray]
 
@@ -84,7 +86,23 @@ class FitContext:
     draw_pool: Callable[[int], View] | None = None
     cache: Path | None = None
     held_out: Sequence[HeldOutNetwork] = ()
-    on_step: Callable[[int, int, float], None] | None = None
+    on_step: OnStep | None = None
+
+    def goes_on(self, network: Network, earlier: Sequence[Mapping[str, Tensor]]) -> bool:
+        """Whether training continues from the weights of an earlier fit.
+
+        Not if classes were added since then: these change the shapes.
+        """
+        now = {name: tensor.shape for name, tensor in network.state_dict().items()}
+        fits = [{name: t.shape for name, t in weights.items()} == now for weights in earlier]
+        return self.retrain == "continue" and bool(fits) and all(fits)
+
+    def on_part(self, number: int, parts: int) -> OnStep | None:
+        """Reports the steps of one of several equal parts as steps of the complete fit."""
+        on_step = self.on_step
+        if on_step is None:
+            return None
+        return lambda i, n, loss: on_step(number * n + i, parts * n, loss)
 
 
 class Posterior(ABC):

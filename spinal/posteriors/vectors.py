@@ -71,5 +71,7 @@ def unlabelled_vectors(labelled: View, context: FitContext) -> Tensor | None:
 
 def all_vectors(view: View) -> Tensor:
     """The vectors of all points of the view, ``[N, D]``."""
-    batches = [vectors for _, vectors in vector_batches(view)]
-    return torch.cat(batches) if batches else torch.as_tensor(view.points[view.indices])
+    if not len(view):
+        empty = view.points[view.indices] if on_inputs(view.network) else view.features.cpu()
+        return torch.as_tensor(empty)
+    return torch.cat([vectors for _, vectors in vector_batches(view)])

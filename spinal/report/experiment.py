@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from spinal.errors import SpinalError
 from spinal.report.names import BASELINE, order
 from spinal.report.read import StoredRun, area_under_curve
 from spinal.report.statistics import t_interval
@@ -161,6 +162,12 @@ def _experiment(name: str, runs: list[StoredRun]) -> Experiment:
     }
     budget = min(reached.values())
     comparable = [run for run in comparable if run.last_labels >= budget]
+    if not set.intersection(*({record.labels for record in run.rounds} for run in comparable)):
+        names = ", ".join(sorted({run.method for run in comparable}))
+        raise SpinalError(
+            f"{name}: its runs ({names}) have no number of labels in common: make those with other "
+            "settings in another folder"
+        )
     return Experiment(name, comparable, [run for run in runs if run not in comparable])
 
 

@@ -67,7 +67,9 @@ def comparison(results: Comparison) -> Table:
     rows: list[dict[str, Any]] = []
     if results.chosen:
         protocol, labels = results.chosen[0]["protocol"], results.chosen[0]["labels"]
-        common = {"labels": labels, "picked": "max entropy", "source": f"runs of {protocol}"}
+        # Older files do not name the function: it was max entropy.
+        picked = results.chosen[0].get("acquisition", "max-entropy").replace("-", " ")
+        common = {"labels": labels, "picked": picked, "source": f"runs of {protocol}"}
         for model, key in (("SPN-CNN", "accuracy"), ("its CNN", "network_accuracy")):
             rows.append({"model": model, **common, **_over([line[key] for line in results.chosen])})
     for part, picked in ((0, "all"), (1, "at random")):
@@ -106,9 +108,9 @@ def _over(values: list[float]) -> dict[str, Any]:
 
 def _paper(results: Comparison, row: dict[str, Any]) -> str:
     few, all_labels = _PAPER.get(results.settings["dataset"], ("", ""))
-    return {("SPN-CNN", "max entropy"): few, ("SPN on pixels", "all"): all_labels}.get(
-        (row["model"], row["picked"]), ""
-    )
+    if row["model"] == "SPN-CNN":
+        return few
+    return all_labels if row["picked"] == "all" else ""
 
 
 def _text(results: Comparison) -> list[str]:

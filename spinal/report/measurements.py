@@ -15,7 +15,7 @@ from spinal.report.origin import flat
 from spinal.report.page import Chapter, page
 from spinal.report.parts import Drawing, Section, Table
 from spinal.report.write import write_parts
-from spinal.runs import read_lines, read_settings
+from spinal.runs import read_lines, read_settings, seed_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,8 @@ def stored_seeds(folder: str | Path, parts: int) -> dict[str, list[StoredSeed]]:
     """
     by_experiment: dict[str, list[StoredSeed]] = {}
     for path in Path(folder).glob("*/seed-*/parts.jsonl"):
-        lines, name = read_lines(path), path.parts[-3]
-        if len(lines) == parts:
-            seed = int(path.parts[-2].removeprefix("seed-"))
+        lines, name, seed = read_lines(path), path.parts[-3], seed_of(path.parent)
+        if len(lines) == parts and seed is not None:
             settings = read_settings(path.parent)
             if "experiment" not in settings:
                 raise FileFormatError(f"{path.parent}: its run.toml is missing or not its own")

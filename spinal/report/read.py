@@ -15,7 +15,7 @@ from scipy import integrate
 from spinal.data import Splits
 from spinal.errors import SpinalError
 from spinal.report.statistics import Outcomes
-from spinal.runs import RoundRecord, read_rounds, read_settings
+from spinal.runs import RoundRecord, read_rounds, read_settings, seed_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,9 @@ def stored_runs(folder: str | Path) -> list[StoredRun]:
     folder = Path(folder)
     runs = []
     for path in sorted(folder.resolve().glob("**/seed-*/rounds.jsonl")):
+        seed = seed_of(path.parent)
+        if seed is None:
+            continue
         rounds = read_rounds(path)
         above = path.parents[2]
         if rounds:
@@ -88,7 +91,7 @@ def stored_runs(folder: str | Path) -> list[StoredRun]:
                 StoredRun(
                     protocol=above.name if inside == "." else inside,
                     method=path.parts[-3],
-                    seed=int(path.parts[-2].removeprefix("seed-")),
+                    seed=seed,
                     folder=path.parent,
                     rounds=rounds,
                     settings=read_settings(path.parent),

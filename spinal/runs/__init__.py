@@ -3,7 +3,7 @@
 Nothing here imports torch or a model, so that reports can read runs without them.
 """
 
-from spinal.runs.folder import RunBusyError, RunFolder, read_settings
+from spinal.runs.folder import RunBusyError, RunFolder, read_settings, seed_of
 from spinal.runs.lines import read_lines, write_lines
 from spinal.runs.records import RoundRecord, read_rounds
 
@@ -14,5 +14,6 @@ __all__ = [
     "read_lines",
     "read_rounds",
     "read_settings",
+    "seed_of",
     "write_lines",
 ]

@@ -115,6 +115,12 @@ class RunFolder:
         write_text(self.path / _SETTINGS, tomli_w.dumps(content))
 
 
+def seed_of(folder: Path) -> int | None:
+    """The seed in the name of a folder, ``seed-N``; None for other names, such as of copies."""
+    number = folder.name.removeprefix("seed-")
+    return int(number) if number.isdecimal() else None
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Read the ``run.toml`` of a folder; empty if there is none.
 

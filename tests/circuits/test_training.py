@@ -122,6 +122,13 @@ def test_validation_keeps_the_best_and_patience_stops() -> None:
     assert now.item() == pytest.approx(best, abs=1e-4)
 
 
+def test_the_last_step_is_checked_too() -> None:
+    z, y = blobs(12)
+    settings = FitSettings(steps=7, check_every=5)
+    report = fit(small(), z, y, settings, validation=blobs(60, seed=3))
+    assert len(report.validation_losses) == 2
+
+
 def test_patience_stops_where_the_training_loss_levels_off() -> None:
     z, y = blobs()
     settings = FitSettings(steps=5000, schedule="constant", patience=3, tolerance=1e-2)

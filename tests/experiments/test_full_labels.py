@@ -75,8 +75,8 @@ def test_table_has_the_mean_of_runs_with_so_many_labels(made: Path, tmp_path: Pa
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     shown = (tmp_path / "one" / "summary.md").read_text()
-    assert "| SPN-CNN | max entropy | 30 | 2 | 75.00 ± 7.07 |" in shown
-    assert "| its CNN | max entropy | 30 | 2 | 74.00 ± 7.07 |" in shown
+    assert "| SPN-CNN | margin | 30 | 2 | 75.00 ± 7.07 |" in shown
+    assert "| its CNN | margin | 30 | 2 | 74.00 ± 7.07 |" in shown
     mean = np.mean([parts(made, seed)[0]["accuracy"] for seed in (0, 1)])
     assert f"| SPN on pixels | all | 1,297 | 2 | {100 * mean:.2f} ±" in shown
 

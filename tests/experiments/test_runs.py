@@ -121,9 +121,13 @@ def test_reserved_points_are_kept_over_an_interruption(retrain: str, tmp_path: P
     execute(whole)
     part = Run(replace(protocol, rounds=1), "spn-cnn", "margin", 0, tmp_path / "part")
     execute(part)
+    copied = Run(protocol, "spn-cnn", "margin", 0, tmp_path / "copied")
+    copied.folder.mkdir(parents=True)
+    shutil.copy(part.folder / "rounds.jsonl", copied.folder)  # without the checkpoint
     part = replace(part, protocol=protocol)
-    execute(part)
-    assert outcome(part) == outcome(whole)
+    for run in (part, copied):
+        execute(run)
+        assert outcome(run) == outcome(whole)
 
 
 def test_continued_training_goes_on_to_the_same_result(tmp_path: Path) -> None:

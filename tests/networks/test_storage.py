@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from spinal.errors import FileFormatError
-from spinal.networks import Network, build_network, load, load_weights, save, train
+from spinal.networks import Network, build_network, load, load_weights, save, set_dropout, train
 from spinal.networks.training import TrainSettings
 
 QUICK = TrainSettings(min_steps=5, max_steps=5)
@@ -62,3 +62,11 @@ def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
         save_file({"a": torch.zeros(1)}, path, {"format": "spinal.network/2", "network": config})
         with pytest.raises(FileFormatError, match="header"):
             load(path)
+
+
+def test_input_dropout_of_0_keeps_its_layer(tmp_path: Path) -> None:
+    network = build_network("dense", (4,), 3, input_dropout=0.2)
+    set_dropout(network, 0.0)
+    save(network, tmp_path / "network.safetensors")
+    again = load(tmp_path / "network.safetensors")
+    assert again.state_dict().keys() == network.state_dict().keys()

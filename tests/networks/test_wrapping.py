@@ -112,7 +112,8 @@ def test_without_pretrained_weights_are_drawn_anew() -> None:
 
 
 def test_given_mean_and_deviation_are_kept() -> None:
-    network = wrap(residual(), "average", (10, 9, 3), mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2))
+    mean = np.array([0.5, 0.4, 0.3])
+    network = wrap(residual(), "average", (10, 9, 3), mean=mean, std=(0.2, 0.2, 0.2))
     images = np.full((2, 10, 9, 3), 255, np.uint8)
     train(network, images, np.zeros(2), QUICK)
     np.testing.assert_allclose(network.to_input(images)[0, :, 0, 0], [2.5, 3, 3.5], rtol=1e-5)

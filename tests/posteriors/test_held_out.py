@@ -56,6 +56,17 @@ def test_trained_on_a_network_never_sees_what_it_held_out(seen: list[tuple[int, 
     assert not set(second.seen.tolist()) & set(second.unseen.tolist())
 
 
+def test_new_points_are_held_out_with_probability_a_fifth_whatever_their_class() -> None:
+    held = Held(torch.arange(10), torch.zeros(0, dtype=torch.long), {})
+    one = [held.hold_out(torch.tensor([10]), torch.tensor([3]), seed) for seed in range(500)]
+    assert torch.cat(one).double().mean() == pytest.approx(0.2, abs=0.06)
+    ten = torch.stack(
+        [held.hold_out(10 + torch.arange(10), torch.arange(10), seed) for seed in range(500)]
+    )
+    assert (ten.sum(1) == 2).all()
+    assert (ten.double().mean(0) - 0.2).abs().max() < 0.08
+
+
 def test_a_network_with_more_classes_starts_from_scratch(seen: list[tuple[int, str]]) -> None:
     spn = SPN()
     fit(spn, 25, retrain="continue")
@@ -116,6 +127,9 @@ def test_the_network_never_learns_from_reserved_points(
     assert isinstance(learner.posterior, SPN)
     assert learner.posterior._reserve.points is not None
     reserved = learner.pool.points[learner.posterior._reserve.points.numpy()]
+    others = np.setdiff1d(learner.pool.labelled_indices, learner.posterior._reserve.points.numpy())
+    said = learner.predict(learner.pool.points[others], by="network")
+    assert learner.fitted_share() == np.mean(said == np.array(learner.pool.labels)[others])
     learner.save(tmp_path)
     again = ActiveLearner.load(tmp_path, Pool(learner.pool.points, ["a", "b", "c"]))
     for one in (learner, again):
@@ -165,6 +179,15 @@ def test_at_most_a_fifth_of_every_class_is_reserved() -> None:
         assert (counts <= [12, 1, 0, 0]).all()
         assert counts[0] >= 8
     assert Reserve(5).among(np.arange(4), np.arange(4), 0) is None
+
+
+def test_a_reserve_that_stayed_empty_is_not_drawn_after_loading(tmp_path: Path) -> None:
+    reserve = Reserve(5)
+    assert reserve.among(np.arange(4), np.arange(4), 0) is None
+    reserve.save(tmp_path)
+    loaded = Reserve(5)
+    loaded.load(tmp_path)
+    assert loaded.among(np.arange(100), np.arange(100) % 2, 0) is None
 
 
 def test_vectors_and_trained_circuits_need_no_reserve() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import stats
 
 from spinal.errors import SpinalError
 from spinal.report import read_runs, summary_of, write_report
-from spinal.report.read import area_under_curve
+from spinal.report.read import area_under_curve, stored_runs
 from spinal.report.tables import to_markdown
 from tests.runs.made import made_round, write_rounds
 
@@ -51,6 +52,18 @@ def test_gains_are_paired_with_student_s_interval(runs: Path) -> None:
     assert (row["gain_low"], row["gain_high"]) == pytest.approx((low, high))
     assert row["seconds_a_round"] == pytest.approx(3.0)
     assert np.isnan(summary.loc["random", "gain"])
+
+
+def test_runs_without_a_common_number_of_labels_are_named(runs: Path) -> None:
+    rounds = [made_round(i, 25 + 10 * i, 0.5) for i in range(3)]
+    write_rounds(runs / "tiny" / "badge" / "seed-0", rounds)
+    with pytest.raises(SpinalError, match=r"badge, .* no number of labels in common"):
+        summary_of(runs)
+
+
+def test_copies_of_seeds_are_left_out(runs: Path) -> None:
+    shutil.copytree(runs / "tiny" / "random" / "seed-0", runs / "tiny" / "random" / "seed-0-old")
+    assert {run.seed for run in stored_runs(runs)} == {0, 1, 2}
 
 
 def test_shares_of_classifiers_are_means_at_the_last_budget(tmp_path: Path) -> None:

@@ -70,7 +70,6 @@ def audit(
     result: Round,
     encoder: Any = None,
     on_step: Callable[[str, int, int], None] | None = None,
-    cache: Path | None = None,
 ) -> Audit | None:
     """Estimate for how many images all classes are predicted right.
 
@@ -82,7 +81,8 @@ def audit(
 
     def predict_without(held: NDArray[np.int64]) -> NDArray[np.float32]:
         known = np.setdiff1d(snapshot.training, held)
-        return _fit_learner(snapshot, settings, seed, known, cache).assess(snapshot.points, held)[0]
+        learner = _fit_learner(snapshot, settings, seed, known, cache=None)
+        return learner.assess(snapshot.points, held)[0]
 
     probs = audit_probs(audited, result.trained_on, len(settings.classes), predict_without)
     if probs is None:

@@ -228,7 +228,6 @@ def audit(
     result: Round,
     encoder: ImageEncoder | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
-    cache: Path | None = None,
 ) -> Audit | None:
     """Estimate the accuracy of a fit on all images, with learners that leave out audit answers.
 
@@ -239,7 +238,6 @@ def audit(
         result: of the fit.
         encoder: see `fit`.
         on_step: see `fit`.
-        cache: see `fit`.
 
     Returns:
         The audit; None if there are not enough answers.
@@ -249,7 +247,15 @@ def audit(
     def predict_without(held: NDArray[np.int64]) -> NDArray[np.float32]:
         known = np.setdiff1d(snapshot.training, held)
         learner = _fit_learner(
-            snapshot, settings, seed, known, snapshot.askable, encoder, on_step, cache
+            # Nothing is cached: these pools are smaller than that of the next fit.
+            snapshot,
+            settings,
+            seed,
+            known,
+            snapshot.askable,
+            encoder,
+            on_step,
+            cache=None,
         )
         return _assess(learner, snapshot.learnt, held)[0]
 

@@ -241,7 +241,7 @@ class Worker:
         self._unaudited = None
         found = self._model.audit(
             snapshot, settings, number, result, self.features.fine_tuned,
-            self._say_step if settings.whole_network else None, self.project.features_folder,
+            self._say_step if settings.whole_network else None,
         )  # fmt: skip
         if found is not None:
             accuracy = found.accuracy
