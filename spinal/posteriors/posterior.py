@@ -93,9 +93,11 @@ class FitContext:
 
         Not if classes were added since then: these change the shapes.
         """
-        now = {name: tensor.shape for name, tensor in network.state_dict().items()}
-        fits = [{name: t.shape for name, t in weights.items()} == now for weights in earlier]
-        return self.retrain == "continue" and bool(fits) and all(fits)
+        return (
+            self.retrain == "continue"
+            and len(earlier) > 0
+            and all(w[n].shape == p.shape for w in earlier for n, p in network.named_parameters())
+        )
 
     def on_part(self, number: int, parts: int) -> OnStep | None:
         """Reports the steps of one of several equal parts as steps of the complete fit."""
