@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -140,3 +140,13 @@ def by_dataset(differences: Mapping[str, NDArray[np.float64]]) -> str:
     """Differences by protocol, with the names of the datasets."""
     titles = VGG | SMALL
     return listed([f"{shown(values)} on {titles[name]}" for name, values in differences.items()])
+
+
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1
+) -> Iterator[str]:
+    """The lines of a table; the first columns, ``words`` of them, are aligned to the left."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * words + "--:|" * (len(head) - words)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
