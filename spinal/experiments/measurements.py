@@ -80,8 +80,8 @@ class Measurement:
 class StepBar:
     """A progress bar for the current step, on a terminal only, and a line for each result."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console()
+    def __init__(self) -> None:
+        self.console = Console()
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),

@@ -273,7 +273,7 @@ class ActiveLearner(Predictor):
         return other
 
     def ask(self, b: int = 1) -> Indices:
-        """Indices of the ``b`` points to label next, best first; fewer if no more are left.
+        """Indices of the ``b`` points to label next, best first; if no more are left, all of them.
 
         They are marked as asked, and are not returned again unless they are released
         (``pool.release``). Before the first `fit` they are chosen at random, except that ``auto``

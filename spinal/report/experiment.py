@@ -100,9 +100,9 @@ class Experiment:
         """Mean over seeds, at the budgets that all seeds of the method have reached."""
         return self._whole(method, measure).mean(axis=1)
 
-    def deviation_curve(self, method: str, measure: pd.DataFrame | None = None) -> pd.Series:
+    def deviation_curve(self, method: str) -> pd.Series:
         """Standard deviation over seeds; NaN for a single seed."""
-        return self._whole(method, measure).std(axis=1)
+        return self._whole(method, None).std(axis=1)
 
     def _whole(self, method: str, measure: pd.DataFrame | None) -> pd.DataFrame:
         return (self.accuracy if measure is None else measure)[method].dropna()

@@ -128,6 +128,6 @@ def t_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[float,
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def beats(differences: NDArray[np.float64], level: float = 0.95) -> bool:
+def beats(differences: NDArray[np.float64]) -> bool:
     """Whether paired differences are significantly positive, by a two-sided Student's test."""
-    return t_interval(differences, level)[0] > 0
+    return t_interval(differences)[0] > 0
