@@ -46,7 +46,7 @@ class Acquisition(ABC):
 
     @torch.no_grad()
     def select(self, candidates: Candidates, b: int, generator: torch.Generator) -> Tensor:
-        """Positions of ``b`` distinct candidates, best first; all, ordered by id, if there are no more.
+        """Positions of ``b`` distinct candidates, best first; all, by id, if there are no more.
 
         Args:
             candidates: The points to choose from.
