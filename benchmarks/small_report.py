@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.claims.runs import PHASES, RESULTS, after_a_choice, phase_costs, shown, small
+from benchmarks.claims.runs import (
+    PHASES,
+    RESULTS,
+    after_a_choice,
+    batches,
+    markdown_table,
+    phase_costs,
+    shown,
+    small,
+)
 from spinal.files import write_text
 from spinal.report.curves import learning_curves
 from spinal.report.experiment import Experiment, paired
@@ -25,26 +34,31 @@ from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
 PAGE = RESULTS / "small" / "README.md"
 TEMPLATE = Path(__file__).with_name("small_template.md")
 SPN, SOFTMAX, RANDOM = "spn-cnn-margin", "deterministic-margin", "random"
+SPN_BATCHBALD, BATCHBALD = "spn-batchbald", "batchbald"
+#: What is compared for every dataset.
+PAIRS = ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX))
+BATCH_PAIRS = ((SPN_BATCHBALD, RANDOM), (BATCHBALD, RANDOM), (SPN_BATCHBALD, BATCHBALD))
 
 
 def page() -> str:
     """The text of the page."""
-    found = list(small().values())
-    sections = [line for e in found for line in _section(e)]
+    found, by_batches = list(small().values()), list(batches().values())
+    sections = [line for e in found for line in _section(e, (RANDOM, "spn-cnn-max-entropy"))]
+    batch_sections = [
+        line for e in by_batches for line in _section(e, (RANDOM, BATCHBALD, SPN_BATCHBALD))
+    ]
     return TEMPLATE.read_text(encoding="utf-8").format(
-        results="\n".join(sections), differences="\n".join(_differences(found)),
-        costs="\n".join(_costs(found)), reserve="\n".join(_reserve()),
-    )  # fmt: skip
+        results="\n".join(sections),
+        differences="\n".join(_differences(found, PAIRS)),
+        others="\n".join(_others(found)),
+        batches="\n".join(batch_sections),
+        batch_differences="\n".join(_differences(by_batches, BATCH_PAIRS)),
+        costs="\n".join(_costs(found)),
+        reserve="\n".join(_reserve()),
+    )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * left + "--:|" * (len(head) - left)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
-def _section(e: Experiment) -> Iterator[str]:
+def _section(e: Experiment, in_the_paper: Sequence[str]) -> Iterator[str]:
     """Accuracies of every method at every number of labels, and means over them."""
     labels, printed = e.labels, accuracies()
     printed = printed[printed["table"] == e.paper].pivot(
@@ -55,7 +69,7 @@ def _section(e: Experiment) -> Iterator[str]:
     yield f"![Accuracy against the number of labels, and the paper's](small-{e.paper}.svg)"
     yield ""
     rows = []
-    for method in (RANDOM, "spn-cnn-max-entropy"):
+    for method in in_the_paper:
         values = printed.loc[method].reindex(labels)
         rows.append([f"the paper: {title(method)}", "5", *_percents(values)])
     for method in e.methods:
@@ -63,7 +77,7 @@ def _section(e: Experiment) -> Iterator[str]:
         if method.startswith("spn"):
             network = e.mean_curve(method, e.measure("network_accuracy"))
             rows.append(["its network", "", *_percents(network)])
-    yield from _table(["accuracy", "seeds", "mean", *map(count, labels)], rows)
+    yield from markdown_table(["accuracy", "seeds", "mean", *map(count, labels)], rows)
     yield ""
     names = ("nll", "ece", "network_nll", "network_ece")
     names += ("logistic_accuracy", "logistic_nll", "logistic_ece", "fitted_share")
@@ -77,7 +91,7 @@ def _section(e: Experiment) -> Iterator[str]:
         rows.append([title(method), percent(e.mean_curve(method).mean(), 1), *texts])
     head = ["mean over the labels", "accuracy", "NLL", "ECE", "network: NLL", "ECE"]
     head += ["logistic: accuracy", "NLL", "ECE", "fitted"]
-    yield from _table(head, rows)
+    yield from markdown_table(head, rows)
     yield ""
     commits = sorted({run.settings["versions"]["commit"][:7] for run in e.runs})
     yield f"Commits: {', '.join(commits)}."
@@ -95,7 +109,7 @@ def _reserve() -> Iterator[str]:
             values = table[measure, by]
             text = [percent(v, 1) if measure == "accuracy" else decimal(v) for v in values]
             rows.append([f"{name}, {shown_name}".removesuffix(", "), *text])
-    yield from _table(["", *map(count, table.index)], rows)
+    yield from markdown_table(["", *map(count, table.index)], rows)
 
 
 def _percents(curve: pd.Series) -> list[str]:
@@ -103,13 +117,13 @@ def _percents(curve: pd.Series) -> list[str]:
     return [percent(float(curve.mean()), 2), *(percent(value, 1) for value in curve)]
 
 
-def _differences(found: Sequence[Experiment]) -> Iterator[str]:
+def _differences(found: Sequence[Experiment], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Differences of paired seeds, by the method and by its network."""
     rows, tests = [], []
     for e in found:
         network = e.by_network()
         assert network is not None
-        for first, second in ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX)):
+        for first, second in pairs:
             later = after_a_choice(e, first, second)
             tests.append(paired_t_test(later) if len(later) >= MIN_SEEDS else np.nan)
             rows.append([
@@ -120,8 +134,30 @@ def _differences(found: Sequence[Experiment]) -> Iterator[str]:
     corrected = iter(holm([p for p in tests if not np.isnan(p)]))
     for row, p in zip(rows, tests, strict=True):
         row.append("" if np.isnan(p) else decimal(next(corrected)))
-    head = ["", "", "seeds", "area", "from 2,000 labels on", "the same, by the network", "p (Holm)"]
-    yield from _table(head, rows, left=2)
+    head = [
+        "",
+        "",
+        "seeds",
+        "area",
+        "after the first choice",
+        "the same, by the network",
+        "p (Holm)",
+    ]
+    yield from markdown_table(head, rows, words=2)
+
+
+def _others(found: Sequence[Experiment]) -> Iterator[str]:
+    """Differences of the other methods after the first choice, for the seeds that they have."""
+    rows = [
+        [e.title, title(method), ", ".join(str(run.seed) for run in e.of(method)),
+         *(shown(after_a_choice(e, method, other)) for other in (RANDOM, SOFTMAX, SPN)),
+         f"{sum(phase_costs(e, method).values()) / sum(phase_costs(e, RANDOM).values()):.2f}"]
+        for e in found
+        for method in e.methods
+        if method not in (RANDOM, SOFTMAX, SPN)
+    ]  # fmt: skip
+    head = ["", "", "seeds", *(f"over {title(m)}" for m in (RANDOM, SOFTMAX, SPN)), "cost"]
+    yield from markdown_table(head, rows, words=2)
 
 
 def _costs(found: Sequence[Experiment]) -> Iterator[str]:
@@ -132,12 +168,12 @@ def _costs(found: Sequence[Experiment]) -> Iterator[str]:
             costs = phase_costs(e, method)
             cells = [f"{cost:.3f}" for cost in costs.values()]
             rows.append([e.title, title(method), *cells, f"{sum(costs.values()):.2f}"])
-    yield from _table(["", "", *PHASES, "all"], rows, left=2)
+    yield from markdown_table(["", "", *PHASES, "all"], rows, words=2)
 
 
 if __name__ == "__main__":
     write_text(PAGE, page())
-    for experiment in small().values():
+    for experiment in (*small().values(), *batches().values()):
         save(
             learning_curves(experiment, paper=True), PAGE.with_name(f"small-{experiment.paper}.svg")
         )

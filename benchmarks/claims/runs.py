@@ -146,6 +146,10 @@ def markdown_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1
 ) -> Iterator[str]:
     """The lines of a table; the first columns, ``words`` of them, are aligned to the left."""
+    rows = list(rows)
+    if not rows:
+        yield "*No runs yet.*"
+        return
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * words + "--:|" * (len(head) - words)
     for row in rows:
