@@ -23,10 +23,10 @@ demo: $(READY)  ## Compare three methods on digits (needs no download)
 	$(BIN)/spinal demo
 
 test: $(READY)  ## Run the tests, two at a time
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow and not long"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not long"
 
 test-long: $(READY)  ## Run the long tests: rebuild committed reports, Ray cluster failures
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m long
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q -m long
 
 $(STUDIO):
 	$(PYTHON) -m venv $(dir $(STUDIO))..
@@ -37,7 +37,7 @@ test-all: $(READY) $(STUDIO)  ## Run all tests: with chromium and Label Studio (
 		|| { apt-get update -q && apt-get install -y -q chromium; } \
 		|| { echo "The browser tests need chromium; on Debian, as root: apt install chromium"; exit 2; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
-	OMP_NUM_THREADS=1 SPINAL_LABEL_STUDIO=$(STUDIO) $(BIN)/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 SPINAL_LABEL_STUDIO=$(STUDIO) $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 check: $(READY)  ## Lint and type-check
 	$(BIN)/ruff check .

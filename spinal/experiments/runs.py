@@ -236,10 +236,8 @@ def _learner(run: Run, dataset: Dataset, splits: Splits) -> tuple[ActiveLearner,
         indices = splits.validation
         validation = dataset.train_images[indices], dataset.train_labels[indices]
     checkpoint = existing_folder(run.folder / "checkpoint")
-    needs_checkpoint = protocol.network.retrain == "continue" or _posterior_settings(run).get(
-        "reserve"
-    )
-    if needs_checkpoint and not checkpoint.exists():
+    reserve = _posterior_settings(run).get("reserve")
+    if (protocol.network.retrain == "continue" or reserve) and not checkpoint.exists():
         done = []  # such as a run that was copied without it: start again, to the same results
     if protocol.network.retrain == "continue" and done:
         learner = ActiveLearner.load(checkpoint, pool, **_own_parts(run), validation=validation)

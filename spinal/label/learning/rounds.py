@@ -246,16 +246,9 @@ def audit(
 
     def predict_without(held: NDArray[np.int64]) -> NDArray[np.float32]:
         known = np.setdiff1d(snapshot.training, held)
+        # Without a cache: it would hold this smaller pool in the next fit.
         learner = _fit_learner(
-            # Nothing is cached: these pools are smaller than that of the next fit.
-            snapshot,
-            settings,
-            seed,
-            known,
-            snapshot.askable,
-            encoder,
-            on_step,
-            cache=None,
+            snapshot, settings, seed, known, snapshot.askable, encoder, on_step, cache=None
         )
         return _assess(learner, snapshot.learnt, held)[0]
 
