@@ -17,6 +17,8 @@ pages = load(DOCS / "pages.py")
 drawings = load(DOCS / "drawings.py")
 #: Pages whose code takes longer than some seconds.
 LONG = {
+    "howto/install.md",
+    "tutorials/paper.md",
     "howto/missing.md",
     "howto/rank.md",
     "concepts/entropy.md",

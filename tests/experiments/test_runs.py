@@ -116,7 +116,7 @@ def test_an_interrupted_run_goes_on_to_the_same_result(
 @pytest.mark.parametrize("retrain", ["scratch", "continue"])
 def test_reserved_points_are_kept_over_an_interruption(retrain: str, tmp_path: Path) -> None:
     network = replace(PROTOCOL.network, retrain=retrain)  # type: ignore[arg-type]
-    protocol = replace(PROTOCOL, network=network, posterior={"reserve": 2})
+    protocol = replace(PROTOCOL, network=network, posterior={"reserve": 2}, rounds=2)
     whole = Run(protocol, "spn-cnn", "margin", 0, tmp_path / "whole")
     execute(whole)
     part = Run(replace(protocol, rounds=1), "spn-cnn", "margin", 0, tmp_path / "part")

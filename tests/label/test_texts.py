@@ -247,6 +247,7 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_the_exported_model_encodes_texts_by_itself(project: Project, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     onnxruntime = pytest.importorskip("onnxruntime")

@@ -93,7 +93,13 @@ def test_plain_operations_say_what_the_circuit_says(circuit: Circuit, far: float
         torch.testing.assert_close(log_density, circuit.log_prob(far * z), rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "blend, many features",
+        *(pytest.param(c, marks=pytest.mark.long) for c in ("blend with trees", "trained circuit")),
+    ],
+)
 def test_says_what_the_learner_says(
     tmp_path: Path, cases: dict[str, tuple[ActiveLearner, ImageClassifier]], case: str
 ) -> None:
@@ -106,6 +112,7 @@ def test_says_what_the_learner_says(
     check_says_the_same(run_onnx(tmp_path / "c.onnx", features=features), learner, features)
 
 
+@pytest.mark.long
 def test_a_whole_network_says_what_the_learner_says(tmp_path: Path) -> None:
     images = DIGITS.train_images[:150].repeat(2, 1).repeat(2, 2).repeat(3, 3)
     learner = fit(Pool(images, DIGITS.classes), ("lenet", {"width": 0.25}), {})

@@ -55,6 +55,7 @@ def test_the_file_takes_tokens(classifier: TextClassifier, tmp_path: Path) -> No
     np.testing.assert_allclose(computed[1], expected[1], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 def test_an_encoder_that_cannot_be_joined_is_named(
     classifier: TextClassifier, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_an_encoder_that_cannot_be_joined_is_named(
         classifier.to_onnx(tmp_path / "classifier.onnx")
 
 
+@pytest.mark.long
 def test_an_encoder_that_computes_something_else_is_noticed(
     classifier: TextClassifier, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_folders_are_refused(labelled, tmp_path: Path) -> None:
     assert not (tmp_path / "folders").exists()
 
 
+@pytest.mark.long
 def test_the_model_says_the_same_elsewhere(labelled, tmp_path: Path) -> None:
     project, labels = labelled
     written = export_model(project, tmp_path / "model")

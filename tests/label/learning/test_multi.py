@@ -52,6 +52,7 @@ def test_from_answers_to_a_model_that_is_audited(tmp_path: Path) -> None:
     project.close()
 
 
+@pytest.mark.long
 def test_a_class_that_comes_later_is_learnt_from_later_answers(tmp_path: Path) -> None:
     project, labels = make_project(tmp_path / "images", 60, classes=("red", "green"))
     worker = Worker(project, lambda _: None)
