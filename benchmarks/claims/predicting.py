@@ -81,6 +81,7 @@ def _against_its_network() -> dict[str, object]:
             {what: float(e.measure(prefix + what)[SPN_MARGIN].mean().mean()) for what in _MEASURES}
             for prefix in ("", "network_")
         )
+        assert (own["accuracy"] > network["accuracy"]) == (SMALL[name] != "Fashion-MNIST")
         assert own["ece"] < network["ece"]
         gains.append(f"{points(own['accuracy'] - network['accuracy'])} on {SMALL[name]}")
         pair = f"{decimal(own['ece'])} and {decimal(network['ece'])}"
