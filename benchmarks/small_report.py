@@ -149,7 +149,7 @@ def _differences(found: Sequence[Experiment], pairs: Sequence[tuple[str, str]]) 
 def _others(found: Sequence[Experiment]) -> Iterator[str]:
     """Differences of the other methods after the first choice, for the seeds that they have."""
     rows = [
-        [e.title, title(method), ", ".join(str(run.seed) for run in e.of(method)),
+        [e.title, title(method), str(len(e.of(method))),
          *(shown(after_a_choice(e, method, other)) for other in (RANDOM, SOFTMAX, SPN)),
          f"{sum(phase_costs(e, method).values()) / sum(phase_costs(e, RANDOM).values()):.2f}"]
         for e in found
