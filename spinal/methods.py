@@ -48,7 +48,7 @@ METHODS: dict[str, Method] = {
         "spn",
         "batchbald",
         ("batchbald",),
-        "BatchBALD on samples of the SPN, by dropping features",
+        "BatchBALD on samples of the SPN",
     ),
     "spn-variance": Method(
         "SPN variance",

@@ -46,6 +46,14 @@ def fitted() -> ActiveLearner:
     return learner
 
 
+def test_drop_query_gets_samples_without_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = make(acquisition="drop-query")
+    answer(learner, learner.ask(20))
+    learner.fit()
+    monkeypatch.setattr(SPN, "sample", None)  # the draws of class means
+    assert len(learner.ask(5)) == 5
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_goes_round(method: str) -> None:
     learner = make(method=method)

@@ -26,10 +26,13 @@ class Acquisition(ABC):
         needs: names of fields of `Candidates`.
         most_candidates: if there are more candidates, this many are drawn at random; None for no
             limit.
+        drops_features: whether the samples that it compares should be models that lack some of
+            their features, if the posterior has such samples.
     """
 
     needs: ClassVar[frozenset[str]]
     most_candidates: ClassVar[int | None] = None
+    drops_features: ClassVar[bool] = False
 
     @property
     def compares_samples(self) -> bool:

@@ -36,6 +36,7 @@ class DropQuery(Covering):
     choice: int = 10
 
     needs: ClassVar[frozenset[str]] = frozenset({"log_probs", "features", "labelled_features"})
+    drops_features: ClassVar[bool] = True
 
     @property
     def compares_samples(self) -> bool:

@@ -59,6 +59,8 @@ class Gaussian:
         axes: the map ``[R, R]``; variables are ``(coordinates(x) - centre) @ axes``.
         circuit: the circuit over R variables.
         chosen: s, m and beta, ``[3]``.
+        points: how many points the mean of each class rests on, :math:`n_c + m`, ``[C]``; None in
+            files of earlier versions.
     """
 
     coordinates: Coordinates
@@ -66,6 +68,7 @@ class Gaussian:
     axes: Tensor
     circuit: Circuit
     chosen: Tensor | None = None
+    points: Tensor | None = None
 
     def variables(self, x: Tensor) -> Tensor:
         """The variables of the circuit, ``[N, R]``, from features ``[N, D]``."""
@@ -75,6 +78,34 @@ class Gaussian:
         """Log-probabilities ``[N, C]`` at features ``[N, D]``."""
         with torch.no_grad():
             return self.circuit.log_posterior(self.variables(x))
+
+    @torch.no_grad()
+    def sample(self, u: Tensor, k: int, generator: torch.Generator) -> Tensor:
+        r"""Log-probabilities ``[N, K, C]`` under K draws of the class means.
+
+        The covariance within classes is I in the variables u. So, given :math:`n_c` points and m
+        more at the centre, the posterior of a class mean is :math:`N(v_c, I / (n_c + m))`. If
+        :math:`n_c + m < 1`, it is :math:`N(v_c, I)`. A draw of all class means is the same model
+        for every point.
+
+        Args:
+            u: variables ``[N, R]``, see `variables`.
+            k: K.
+            generator: draws the means.
+        """
+        assert self.chosen is not None
+        assert self.points is not None
+        leaves, beta = self.circuit.leaves, self.chosen[2]
+        means = leaves.location[leaves.variables.flatten().argsort()].T
+        deviation = self.points.clamp_min(1).rsqrt()[:, None]
+        log_prior = self.circuit.prior_logits.log_softmax(0)
+        said = []
+        for _ in range(k):
+            noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
+            drawn = means + deviation * noise
+            evidence = u.to(drawn) @ drawn.T - 0.5 * drawn.square().sum(1)
+            said.append((beta * evidence + log_prior).log_softmax(1))
+        return torch.stack(said, 1)
 
 
 @dataclass(frozen=True)
@@ -181,7 +212,8 @@ class Moments:
             root.set_weights((1 - root.floor) * own + root.floor / root.fan_in)
         circuit.set_prior(prior)
         chosen = torch.tensor(astuple(settings), dtype=torch.float64)
-        return Gaussian(coordinates, self.centre, self.axes * stretch, circuit, chosen)
+        points = self.counts + settings.pseudo_points
+        return Gaussian(coordinates, self.centre, self.axes * stretch, circuit, chosen, points)
 
 
 def fit_gaussian(

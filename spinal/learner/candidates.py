@@ -53,14 +53,14 @@ class CandidateSource:
             asked: the points that are labelled or wait for a label, ``[M]``.
             acquisition: the acquisition function.
         """
-        needs, compare = acquisition.needs, acquisition.compares_samples
+        needs = acquisition.needs
         arrays: dict[str, Tensor] = {"ids": torch.from_numpy(indices)}
         if needs:
             blocks = np.array_split(indices, -(-len(indices) // BLOCK))
             view = self.view if len(blocks) == 1 else self.passing_view
             start = 0
             for block in blocks:
-                for name, part in self.assess(view, block, needs, compare).items():
+                for name, part in self.assess(view, block, needs, acquisition).items():
                     if start == 0:
                         arrays[name] = part.new_empty(len(indices), *part.shape[1:])
                     arrays[name][start : start + len(block)] = part
@@ -69,7 +69,7 @@ class CandidateSource:
             labelled = self.view(asked)
             arrays["labelled_features"] = self.posterior.features(labelled)
             if "labelled_log_probs" in needs:
-                arrays["labelled_log_probs"] = self._log_probs(labelled, compare)
+                arrays["labelled_log_probs"] = self._log_probs(labelled, acquisition)
         density = arrays.get("log_density")
         if "log_density" not in needs:
             arrays.pop("log_density", None)
@@ -80,15 +80,15 @@ class CandidateSource:
         view_of: Callable[[Indices], View],
         indices: Indices,
         needs: frozenset[str],
-        compare: bool,
+        acquisition: Acquisition,
     ) -> dict[str, Tensor]:
-        """The inputs of an acquisition function for some points, and their density if known."""
+        """These inputs of an acquisition function for some points, and their density if known."""
         arrays: dict[str, Tensor] = {}
         with self.timer("features"):
             view = view_of(indices)
         with self.timer("scoring"):
             if "log_probs" in needs:
-                arrays["log_probs"] = self._log_probs(view, compare)
+                arrays["log_probs"] = self._log_probs(view, acquisition)
             has_density = "log_density" in self.predictor.provides
             if "log_density" in needs or ("log_probs" in needs and has_density):
                 arrays["log_density"] = self.predictor.log_density(view)
@@ -98,9 +98,11 @@ class CandidateSource:
             arrays["features"] = self.posterior.features(view)
         return arrays
 
-    def _log_probs(self, view: View, compare: bool) -> Tensor:
+    def _log_probs(self, view: View, acquisition: Acquisition) -> Tensor:
         """``log_probs_N_K_C``: samples if the acquisition function compares them, else K = 1."""
-        if compare:
+        if acquisition.drops_features:
+            return self.predictor.sample_without_features(view, seed=self.seed)
+        if acquisition.compares_samples:
             return self.predictor.sample(view, seed=self.seed)
         return self.predictor.predict(view, seed=self.seed).unsqueeze(1)
 

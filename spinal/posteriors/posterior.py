@@ -197,6 +197,10 @@ class Posterior(ABC):
             f"{type(self).__name__} is a single model; this acquisition function compares samples"
         )
 
+    def sample_without_features(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
+        """Like `sample`, if possible with models that lack some of their features."""
+        return self.sample(view, k, seed=seed)
+
     def predict_part(self, view: View, name: str) -> Tensor:
         """The prediction of one part of a mixture, such as ``spn``, as ``log_probs_N_C``."""
         raise SpinalError(f"{type(self).__name__} has no part {name!r} to predict by")

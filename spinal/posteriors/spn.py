@@ -75,8 +75,10 @@ class SPN(Posterior):
         recipe: how a circuit is built and trained, as in the paper; None for closed form.
         grid: the grid of the features (in the paper, 16 x 8 or 16 x 32), for a trained circuit;
             None for the smallest that fits.
-        masks: K, how many sets of dropped features `sample` draws.
-        dropout: the drop rate; if None, the recipe's ``leaf_dropout``, or 0.3.
+        masks: K, how many models `sample` draws.
+        dropout: the rate at which samples drop features. If None: for a trained circuit, the
+            recipe's ``leaf_dropout``; in closed form, samples drop no features, but draw the class
+            means from their posterior (`spinal.classifiers.gaussian.Gaussian.sample`).
         prior: class frequencies for predictions: those of the ``labels`` (shrunk towards equal
             frequencies), of the ``pool`` (estimated from predictions), ``uniform``, or a number for
             each class. For a circuit in closed form.
@@ -210,18 +212,29 @@ class SPN(Posterior):
     def features(self, view: View) -> Tensor:
         return view.features if self.recipe is not None else comparable_features(view)
 
-    @torch.no_grad()
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
+        """Posteriors of the circuit under drawn class means, or without dropped features."""
+        gaussian = None if self.blend is None else self.blend.gaussian
+        if self.dropout is not None or gaussian is None or gaussian.points is None:
+            return self.sample_without_features(view, k, seed=seed)
+        generator = torch.Generator().manual_seed(seed)
+        k = self.masks if k is None else k
+        return gaussian.sample(self._variables(view), k, generator).to(view.features.dtype)
+
+    @torch.no_grad()
+    def sample_without_features(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
         """Posteriors of the circuit given the variables that remain after a random drop."""
-        rate = self.dropout
-        if rate is None and self.recipe is None:
-            rate = 0.3
         return self._fitted().log_posterior(
             self._variables(view),
             masks=self.masks if k is None else k,
-            dropout=rate,
+            dropout=self._drop_rate,
             generator=torch.Generator().manual_seed(seed),
         ).to(view.features.dtype)  # fmt: skip
+
+    @property
+    def _drop_rate(self) -> float | None:
+        """The rate at which features are dropped; None for that of the circuit."""
+        return 0.3 if self.dropout is None and self.recipe is None else self.dropout
 
     def log_density(self, view: View) -> Tensor:
         values = self._values(view)
@@ -229,8 +242,7 @@ class SPN(Posterior):
 
     def moments(self, view: View) -> Tensor:
         """Moments over random masks, approximately: see `spinal.circuits.dropout`."""
-        rate = 0.3 if self.dropout is None and self.recipe is None else self.dropout
-        moments = self._fitted().dropout_posterior(self._variables(view), rate)
+        moments = self._fitted().dropout_posterior(self._variables(view), self._drop_rate)
         return torch.stack(moments, dim=1).to(view.features.dtype)
 
     def save(self, folder: Path) -> None:

@@ -107,7 +107,7 @@ class LearnerModel(Model):
 
         source = CandidateSource(self._posterior, self._posterior, view, view, Timer(), self._seed)
         needs = acquisition.needs | {"log_probs"}
-        arrays = source.assess(view, np.arange(len(points)), needs, acquisition.compares_samples)
+        arrays = source.assess(view, np.arange(len(points)), needs, acquisition)
         return Candidates(**arrays)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.distributions import MultivariateNormal
@@ -74,3 +76,59 @@ def test_its_confidence_is_right_for_new_points() -> None:
     assert abs(float(confidence - accuracy)) < 0.12
     expected = held_out_loss(held, held_out_labels(y, parts))
     assert abs(float(held_out_loss(log_probs, new_y) - expected)) < 0.3
+
+
+def test_samples_are_draws_from_the_posterior_of_the_class_means() -> None:
+    """Mean and variance of a logit under the draws, against their closed forms.
+
+    With v the mean of a class, R variables and a draw v + d, d of N(0, I / a), the evidence is
+    u v - |v|^2 / 2 + (u - v) d - |d|^2 / 2. Its variance is |u - v|^2 / a + R / (2 a^2).
+    """
+    x, y = clouds(60, 4, 3)
+    gaussian, _ = fit_gaussian(x, y, 3, held_out_parts(x, y, 5, 0))
+    assert gaussian.chosen is not None
+    assert gaussian.points is not None
+    _, pseudo_points, beta = gaussian.chosen.tolist()
+    counts = torch.bincount(y, minlength=3).double()
+    torch.testing.assert_close(gaussian.points, counts + pseudo_points)
+
+    u = gaussian.variables(x)[:5]
+    z = (gaussian.coordinates(x) - gaussian.centre) @ gaussian.axes
+    shrunk = counts / gaussian.points
+    means = torch.stack([z[y == c].mean(0) for c in range(3)])
+    means = shrunk[:, None] * (means - means.mean(0)) + means.mean(0)
+    a, r = gaussian.points, u.shape[1]
+    expected = u @ means.T - 0.5 * means.square().sum(1) - 0.5 * r / a
+    variance = torch.cdist(u, means).square() / a + 0.5 * r / a**2
+
+    k = 20_000
+    drawn = gaussian.sample(u, k, torch.Generator().manual_seed(0))
+    log_prior = gaussian.circuit.prior_logits.detach().log_softmax(0)
+    odds = (drawn - log_prior)[..., :2] - (drawn - log_prior)[..., 2:]
+    expected = beta * (expected[:, :2] - expected[:, 2:])
+    variance = beta**2 * (variance[:, :2] + variance[:, 2:])
+    error = (odds.mean(1) - expected).abs() / (variance / k).sqrt()
+    assert error.max() < 4.5
+    torch.testing.assert_close(odds.var(1), variance, rtol=0.06, atol=1e-9)
+
+
+def test_a_sample_is_the_same_model_for_every_point() -> None:
+    x, y = clouds(60, 4, 3)
+    gaussian, _ = fit_gaussian(x, y, 3, held_out_parts(x, y, 5, 0))
+    u = gaussian.variables(x)
+    both, some = (
+        gaussian.sample(points, 7, torch.Generator().manual_seed(3)) for points in (u, u[10:20])
+    )
+    torch.testing.assert_close(both[10:20], some)
+    torch.testing.assert_close(both.exp().sum(2), torch.ones(60, 7, dtype=torch.float64))
+
+
+def test_with_many_points_samples_agree_with_the_circuit() -> None:
+    x, y = clouds(60, 4, 3)
+    gaussian, _ = fit_gaussian(x, y, 3, held_out_parts(x, y, 5, 0))
+    sure = replace(gaussian, points=torch.full((3,), 1e12, dtype=torch.float64))
+    drawn = sure.sample(sure.variables(x), 3, torch.Generator().manual_seed(0))
+    for k in range(3):
+        torch.testing.assert_close(
+            drawn[:, k].exp(), gaussian.log_probs(x).exp(), rtol=1e-4, atol=1e-4
+        )

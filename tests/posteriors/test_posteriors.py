@@ -161,6 +161,18 @@ def test_the_spn_predicts_by_its_circuit_and_samples_by_masks() -> None:
     assert spn.sample(view).std(1).max() > 0.01
 
 
+def test_in_closed_form_the_spn_draws_class_means_unless_features_are_to_be_dropped() -> None:
+    view, _ = make_view()
+    means, dropped = SPN(masks=5), SPN(masks=5, dropout=0.3)
+    for spn in (means, dropped):
+        fit(spn)
+        assert spn.sample(view, seed=3).shape == (len(view), 5, 3)
+    without = dropped.sample(view, seed=3)
+    assert not torch.equal(means.sample(view, seed=3), without)
+    assert torch.equal(means.sample_without_features(view, seed=3), without)
+    assert torch.equal(dropped.sample_without_features(view, seed=3), without)
+
+
 def image_view(n: int = 60) -> tuple[View, torch.Tensor]:
     """Images of three classes, by how bright they are, in a small LeNet."""
     rng = np.random.default_rng(0)
