@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -182,7 +183,9 @@ def train(
     if device is not None:
         network.to(device)
     if not network.preprocess.fitted and len(points):
-        network.preprocess.fit(torch.as_tensor(points).cpu().numpy())
+        network.preprocess.fit(
+            points.cpu().numpy() if isinstance(points, Tensor) else np.asarray(points)
+        )
     if start == "scratch":
         network.restart(derived_seed(seed, 0))
     if settings.dropout is not None:
@@ -260,7 +263,10 @@ def _loss(logits: Tensor, labels: Tensor, guesses: Tensor | None, smoothing: flo
 
 def _on_device(network: Network, points: NDArray | Tensor) -> Tensor:
     """Points as a tensor on the network's device, images still uint8."""
-    images = torch.as_tensor(points)
+    if isinstance(points, Tensor):
+        images = points
+    else:  # a copy if the array is read-only, of which torch warns
+        images = torch.from_numpy(np.require(points, requirements="W"))
     if images.is_floating_point():
         images = images.float()  # before moving: not every device supports float64
     return images.to(network.device)

@@ -140,11 +140,15 @@ def held_out_folds(labels: Tensor, seed: int) -> Iterator[tuple[int, Tensor]]:
     There is one fifth, or up to three if there are few labels.
     """
     folds = stratified_folds(labels, FOLDS, seed)
-    n_networks = min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // len(labels)))
-    for fold in range(n_networks if len(labels) > 1 else 0):
+    for fold in range(_n_networks(len(labels)) if len(labels) > 1 else 0):
         held = folds == fold
         if held.any():
             yield fold, held
+
+
+def _n_networks(n_labels: int) -> int:
+    """How many networks, each without a fifth of the labels, hold out enough points."""
+    return min(_MOST_NETWORKS, -(-_HELD_OUT * FOLDS // n_labels))
 
 
 def held_out_networks(
@@ -162,6 +166,7 @@ def held_out_networks(
     points, indices = labelled.points[labelled.indices], torch.as_tensor(labelled.indices)
     goes_on = context.goes_on(labelled.network, [old.weights for old in earlier])
     if goes_on:
+        earlier = earlier[: _n_networks(len(labels))]  # later fits need fewer
         folds = [
             (number, old.hold_out(indices, labels, derived_seed(context.seed, number)))
             for number, old in enumerate(earlier)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,18 @@ def test_dense_learns_blobs() -> None:
     assert np.mean(report.losses[-10:]) < 0.5 * report.losses[0]
     assert accuracy(network, *blobs(300, seed=1)) > 0.9
     assert not network.training
+
+
+def test_arrays_that_cannot_be_written_to_are_trained_on_without_a_warning() -> None:
+    points, labels = blobs()
+    points.flags.writeable = False
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            train(dense((10,), 3), points, labels, QUICK)
+    finally:
+        torch.set_warn_always(False)
 
 
 def test_lenet_learns_digits() -> None:

@@ -56,6 +56,17 @@ def test_trained_on_a_network_never_sees_what_it_held_out(seen: list[tuple[int, 
     assert not set(second.seen.tolist()) & set(second.unseen.tolist())
 
 
+def test_with_more_labels_fewer_networks_go_on(seen: list[tuple[int, str]]) -> None:
+    spn = SPN()
+    fit(spn, 9, retrain="continue")
+    assert len(spn._held) == 3
+    fit(spn, 18, retrain="continue")
+    assert len(spn._held) == 2
+    fit(spn, 25, retrain="continue")
+    assert len(spn._held) == 1
+    assert [start for _, start in seen] == ["scratch"] * 3 + ["continue"] * 3
+
+
 def test_new_points_are_held_out_with_probability_a_fifth_whatever_their_class() -> None:
     held = Held(torch.arange(10), torch.zeros(0, dtype=torch.long), {})
     one = [held.hold_out(torch.tensor([10]), torch.tensor([3]), seed) for seed in range(500)]
