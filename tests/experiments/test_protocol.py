@@ -104,6 +104,15 @@ def test_the_scale_small_has_the_paper_s_label_counts(name: str) -> None:
     assert small.posterior_settings("spn")["reserve"] == 100
 
 
+def test_mnist_at_the_scale_small_has_the_paper_s_label_counts() -> None:
+    small, paper = load_protocol("mnist@small"), load_protocol("mnist@paper")
+    for field in ("initial", "batch", "rounds", "pool", "validation", "test", "paper"):
+        assert getattr(small, field) == getattr(paper, field), field
+    assert small.network.options == paper.network.options
+    assert [small.training().steps(n) for n in (20, 1000)] == [50, 50]
+    assert (small.network.retrain, small.candidates) == ("continue", 1000)
+
+
 @pytest.mark.parametrize("dataset", ["cifar10", "fashion-mnist", "svhn"])
 def test_batches_of_200_at_the_scale_small(dataset: str) -> None:
     small, paper = (load_protocol(f"{dataset}-batchbald@{scale}") for scale in ("small", "paper"))
