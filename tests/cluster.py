@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ def children(process: int) -> list[int]:
     return found
 
 
+def send(process: int, number: int) -> None:
+    """Send a signal to a process; nothing happens if it has just ended."""
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
 def sigkill(process: int) -> None:
     """End a process at once."""
-    os.kill(process, signal.SIGKILL)
+    send(process, signal.SIGKILL)

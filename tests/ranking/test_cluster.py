@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 
 from spinal.ranking import BatchScorer, rank
-from tests.cluster import children, raylet, sigkill, two_nodes  # noqa: F401
+from tests.cluster import children, raylet, send, sigkill, two_nodes  # noqa: F401
 from tests.ranking.conftest import Example, write_npy
 
 pytest.importorskip("pyarrow")
@@ -21,24 +22,37 @@ pytest.importorskip("ray")
 
 
 class Killer(threading.Thread):
-    """Kills a node as soon as parts are there and a worker of the node is at work.
+    """Kills a node while one of its workers ranks, after other workers have finished parts.
+
+    The other workers are stopped until then: otherwise they could finish everything before the
+    node has started its first worker.
 
     Attributes:
-        parts: how many were there.
+        parts: how many parts were there when the node died; 0 before.
     """
 
-    def __init__(self, node: int, folder: Path) -> None:
+    def __init__(self, node: int, others: int, folder: Path) -> None:
         super().__init__(daemon=True)
-        self.node, self.folder, self.parts = node, folder, 0
+        self.node, self.others, self.folder, self.parts = node, others, folder, 0
 
     def run(self) -> None:
-        while not self.parts:
-            found = len(list(self.folder.glob("*.arrow")))
-            if found >= 2 and any(map(is_ranking, children(self.node))):
-                self.parts = found
+        while self._finished() < 2:
             time.sleep(0.005)
+        stopped = []
+        while not any(map(is_ranking, children(self.node))):
+            for process in children(self.others):
+                if process not in stopped and is_ranking(process):
+                    send(process, signal.SIGSTOP)
+                    stopped.append(process)
+            time.sleep(0.005)
+        self.parts = self._finished()
         for process in (self.node, *children(self.node)):
             sigkill(process)
+        for process in stopped:
+            send(process, signal.SIGCONT)
+
+    def _finished(self) -> int:
+        return len(list(self.folder.glob("*.arrow")))
 
 
 def is_ranking(process: int) -> bool:
@@ -63,7 +77,7 @@ def test_a_node_that_dies_costs_time_only(
     here = rank(pool, example.model, tmp_path / "here.parquet", workers=1, rows_per_shard=3000)
     node = raylet(two_nodes.worker_nodes.copy().pop())
     out = tmp_path / "there.parquet"
-    killer = Killer(node, tmp_path / "there.parquet.parts")
+    killer = Killer(node, raylet(two_nodes.head_node), tmp_path / "there.parquet.parts")
     killer.start()
     there = rank(pool, example.model, out, engine="ray", address=two_nodes.address,
                  rows_per_shard=3000)  # fmt: skip
