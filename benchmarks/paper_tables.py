@@ -23,7 +23,7 @@ from spinal.report.read import stored_runs
 RESULTS = Path(__file__).parents[1] / "results"
 PAGES = RESULTS / "paper-tables"
 #: Folders of runs, the most like the paper's first.
-FOLDERS = ("small/runs", "paper/runs", "mnist-300/runs", "vgg-five-seeds/runs")
+FOLDERS = ("small/runs", "vgg-five-seeds/runs")
 TITLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",

@@ -11,12 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks.claims.runs import (
+    BATCHBALD,
     PHASES,
+    RANDOM,
     RESULTS,
+    SOFTMAX,
+    SPN,
+    SPN_ENTROPY,
     after_a_choice,
     batches,
+    cost,
     markdown_table,
     phase_costs,
     shown,
@@ -25,7 +32,7 @@ from benchmarks.claims.runs import (
 from spinal.files import write_text
 from spinal.report.curves import learning_curves
 from spinal.report.experiment import Experiment, paired
-from spinal.report.names import title
+from spinal.report.names import is_spn, title
 from spinal.report.numbers import count, decimal, percent
 from spinal.report.paper import accuracies
 from spinal.report.plots import save
@@ -33,23 +40,20 @@ from spinal.report.statistics import MIN_SEEDS, holm, paired_t_test
 
 PAGE = RESULTS / "small" / "README.md"
 TEMPLATE = Path(__file__).with_name("small_template.md")
-SPN, SOFTMAX, RANDOM = "spn-cnn-margin", "deterministic-margin", "random"
-SPN_BATCHBALD, BATCHBALD = "spn-batchbald", "batchbald"
 #: What is compared for every dataset.
 PAIRS = ((SPN, RANDOM), (SOFTMAX, RANDOM), (SPN, SOFTMAX))
-BATCH_PAIRS = ((SPN_BATCHBALD, RANDOM), (BATCHBALD, RANDOM), (SPN_BATCHBALD, BATCHBALD))
+BATCH_PAIRS = (*((method, RANDOM) for method in BATCHBALD), BATCHBALD)
 
 
 def page() -> str:
     """The text of the page."""
     found, by_batches = list(small().values()), list(batches().values())
-    sections = [line for e in found for line in _section(e, (RANDOM, "spn-cnn-max-entropy"))]
-    batch_sections = [
-        line for e in by_batches for line in _section(e, (RANDOM, BATCHBALD, SPN_BATCHBALD))
-    ]
+    sections = [line for e in found for line in _section(e, (RANDOM, SPN_ENTROPY))]
+    batch_sections = [line for e in by_batches for line in _section(e, (RANDOM, *BATCHBALD))]
     return TEMPLATE.read_text(encoding="utf-8").format(
         results="\n".join(sections),
         differences="\n".join(_differences(found, PAIRS)),
+        best="\n".join(best_competitors(found)),
         others="\n".join(_others(found)),
         batches="\n".join(batch_sections),
         batch_differences="\n".join(_differences(by_batches, BATCH_PAIRS)),
@@ -59,23 +63,24 @@ def page() -> str:
 
 
 def _section(e: Experiment, in_the_paper: Sequence[str]) -> Iterator[str]:
-    """Accuracies of every method at every number of labels, and means over them."""
-    labels, printed = e.labels, accuracies()
+    """Accuracies of every method at the paper's numbers of labels, and means over them."""
+    printed = accuracies()
     printed = printed[printed["table"] == e.paper].pivot(
         index="method", columns="labels", values="accuracy"
     )
+    labels = printed.columns
     yield f"### {e.title}"
     yield ""
     yield f"![Accuracy against the number of labels, and the paper's](small-{e.paper}.svg)"
     yield ""
     rows = []
     for method in in_the_paper:
-        values = printed.loc[method].reindex(labels)
-        rows.append([f"the paper: {title(method)}", "5", *_percents(values)])
+        rows.append([f"the paper: {title(method)}", "5", *_percents(printed.loc[method])])
     for method in e.methods:
-        rows.append([title(method), str(len(e.of(method))), *_percents(e.mean_curve(method))])
+        curve = e.mean_curve(method)[labels]
+        rows.append([title(method), str(len(e.of(method))), *_percents(curve)])
         if method.startswith("spn"):
-            network = e.mean_curve(method, e.measure("network_accuracy"))
+            network = e.mean_curve(method, e.measure("network_accuracy"))[labels]
             rows.append(["its network", "", *_percents(network)])
     yield from markdown_table(["accuracy", "seeds", "mean", *map(count, labels)], rows)
     yield ""
@@ -83,12 +88,12 @@ def _section(e: Experiment, in_the_paper: Sequence[str]) -> Iterator[str]:
     names += ("logistic_accuracy", "logistic_nll", "logistic_ece", "fitted_share")
     rows = []
     for method in e.methods:
-        means = {name: e.mean_curve(method, e.measure(name)).mean() for name in names}
+        means = {name: e.mean_curve(method, e.measure(name))[labels].mean() for name in names}
         texts = [
             percent(value, 1) if name in ("logistic_accuracy", "fitted_share") else decimal(value)
             for name, value in means.items()
         ]
-        rows.append([title(method), percent(e.mean_curve(method).mean(), 1), *texts])
+        rows.append([title(method), percent(e.mean_curve(method)[labels].mean(), 1), *texts])
     head = ["mean over the labels", "accuracy", "NLL", "ECE", "network: NLL", "ECE"]
     head += ["logistic: accuracy", "NLL", "ECE", "fitted"]
     yield from markdown_table(head, rows)
@@ -119,21 +124,18 @@ def _percents(curve: pd.Series) -> list[str]:
 
 def _differences(found: Sequence[Experiment], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Differences of paired seeds, by the method and by its network."""
-    rows, tests = [], []
+    rows, tested = [], []
     for e in found:
         network = e.by_network()
         assert network is not None
         for first, second in pairs:
             later = after_a_choice(e, first, second)
-            tests.append(paired_t_test(later) if len(later) >= MIN_SEEDS else np.nan)
+            tested.append(later)
             rows.append([
                 e.title, f"{title(first)} over {title(second)}", str(len(later)),
                 shown(paired(e.areas, first, second)), shown(later),
                 shown(after_a_choice(network, first, second)),
             ])  # fmt: skip
-    corrected = iter(holm([p for p in tests if not np.isnan(p)]))
-    for row, p in zip(rows, tests, strict=True):
-        row.append("" if np.isnan(p) else decimal(next(corrected)))
     head = [
         "",
         "",
@@ -143,7 +145,29 @@ def _differences(found: Sequence[Experiment], pairs: Sequence[tuple[str, str]]) 
         "the same, by the network",
         "p (Holm)",
     ]
-    yield from markdown_table(head, rows, words=2)
+    yield from markdown_table(head, _with_p_values(rows, tested), words=2)
+
+
+def _with_p_values(rows: list[list[str]], tested: list[NDArray[np.float64]]) -> list[list[str]]:
+    """Rows with p-values of paired differences, corrected over all rows; empty for few seeds."""
+    tests = [paired_t_test(values) if len(values) >= MIN_SEEDS else np.nan for values in tested]
+    texts = ["" if np.isnan(p) else decimal(p) for p in holm(tests)]
+    return [[*row, text] for row, text in zip(rows, texts, strict=True)]
+
+
+def best_competitors(found: Sequence[Experiment]) -> Iterator[str]:
+    """SPN-CNN against the method without an SPN that has the largest area on the same seeds."""
+    rows, tested = [], []
+    for e in found:
+        seeds = {run.seed for run in e.of(SPN)}
+        rivals = [m for m in e.methods if not is_spn(m) and {run.seed for run in e.of(m)} == seeds]
+        best = max(rivals, key=lambda method: e.areas[method].mean())
+        leads = paired(e.areas, SPN, best)
+        tested.append(leads)
+        others = ", ".join(title(m) for m in rivals if m != best)
+        rows.append([e.title, title(best), others, str(len(leads)), shown(leads)])
+    head = ["", "best competitor", "the others", "seeds", "SPN-CNN over it, area", "p (Holm)"]
+    yield from markdown_table(head, _with_p_values(rows, tested), words=3)
 
 
 def _others(found: Sequence[Experiment]) -> Iterator[str]:
@@ -151,7 +175,7 @@ def _others(found: Sequence[Experiment]) -> Iterator[str]:
     rows = [
         [e.title, title(method), str(len(e.of(method))),
          *(shown(after_a_choice(e, method, other)) for other in (RANDOM, SOFTMAX, SPN)),
-         f"{sum(phase_costs(e, method).values()) / sum(phase_costs(e, RANDOM).values()):.2f}"]
+         f"{cost(e, method):.2f}"]
         for e in found
         for method in e.methods
         if method not in (RANDOM, SOFTMAX, SPN)

@@ -1,8 +1,8 @@
 r"""Learning curves of Random on validation points at the scale ``small``, for training settings.
 
-The initial labels are those of the protocol's seed; each round adds 1,000 random ones. The test set
-is not read.
-One line of JSON for each round.
+The initial labels are those of the protocol's seed; each round adds as many random ones as the
+protocol asks for. The test set is not read.
+One line of JSON for each round that is measured, with the seconds of training since the last one.
 
     python -m benchmarks.small_settings cifar10-1k@small --set network.training.max-steps=600 \
         --set network.retrain=continue
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="as in spinal run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--labels", type=int, nargs="+", help="only these numbers of labels")
+    parser.add_argument("--every", type=int, default=1, help="rounds between two measurements")
     options = parser.parse_args()
     torch.set_num_threads(1)
     p = load_protocol(options.protocol, options.set)
@@ -44,6 +45,7 @@ def main() -> None:
         p.network.architecture, data.train_images.shape[1:], len(data.classes), **p.network.options
     )
     counts = options.labels or [p.initial + k * p.batch for k in range(p.rounds + 1)]
+    seconds = 0.0
     for number, n in enumerate(counts):
         rows, before = labelled[:n], time.process_time()
         train(
@@ -51,7 +53,9 @@ def main() -> None:
             seed=1000 * options.seed + number,
             start="scratch" if number == 0 else p.network.retrain,
         )  # fmt: skip
-        seconds = time.process_time() - before
+        seconds += time.process_time() - before
+        if number % options.every and n != counts[-1]:
+            continue
         logits = predict_logits(
             network, compute_features(network, data.train_images, splits.validation)
         )
@@ -62,6 +66,7 @@ def main() -> None:
             "seconds": round(seconds, 1),
         }  # fmt: skip
         print(json.dumps(line), flush=True)
+        seconds = 0.0
 
 
 if __name__ == "__main__":

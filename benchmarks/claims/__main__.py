@@ -15,7 +15,8 @@ from benchmarks.claims.runs import RESULTS
 CLAIMS: dict[str, Callable[[], dict[str, object]]] = {
     "random": choosing.better_than_random,
     "small": choosing.at_the_paper_s_counts,
-    "ahead": choosing.ahead_of_competitors,
+    "competitors": choosing.against_competitors,
+    "ensemble": choosing.ensembles,
     "dropout": choosing.mc_dropout_on_mnist,
     "batchbald": choosing.spn_batchbald,
     "bayesian": choosing.bayesian_batch,

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from benchmarks.claims.runs import (
     BATCHBALD,
-    DETERMINISTIC,
+    BATCHES,
+    ENSEMBLE,
     MC_DROPOUT,
+    RANDOM,
     SMALL,
+    SOFTMAX,
     SPN,
-    SPN_MARGIN,
+    SPN_ENSEMBLE,
+    SPN_ENTROPY,
     VGG,
     after_a_choice,
     area,
+    batches,
     by_dataset,
     clearly_above,
+    cost,
     difference,
     digits,
     ends_at,
@@ -21,11 +27,14 @@ from benchmarks.claims.runs import (
     experiment,
     listed,
     markdown_table,
+    seeds,
     shown,
     small,
 )
+from benchmarks.small_report import best_competitors
 from spinal.report.experiment import Experiment
-from spinal.report.numbers import percent, points
+from spinal.report.names import title
+from spinal.report.numbers import decimal, percent, points
 from spinal.report.paper import accuracies
 from spinal.report.savings import stays_above
 from spinal.report.statistics import holm, paired_t_test
@@ -38,153 +47,151 @@ def by_network(e: Experiment) -> Experiment:
 
 
 def better_than_random() -> dict[str, object]:
-    on_digits, mnist = digits(), experiment("mnist-300/runs", name="mnist-300")
     gains = {
-        "digits": difference(on_digits, SPN),
-        "mnist": difference(mnist, SPN),
-        "digits_network": difference(by_network(on_digits), SPN),
-        "mnist_network": difference(by_network(mnist), SPN),
+        "margin": difference(digits(), SPN),
+        "entropy": difference(digits(), SPN_ENTROPY),
+        "network": difference(by_network(digits()), SPN),
     }
-    assert all(clearly_above(gain) for gain in gains.values())
-    long = experiment("paper/runs", name="mnist")
-    end, curve = ends_at(long, "random", 1000), long.mean_curve(SPN)
+    assert clearly_above(gains["margin"])
+    assert clearly_above(gains["network"])
+    mnist = small()["mnist@small"]
+    curve, end = mnist.mean_curve(SPN), ends_at(mnist, RANDOM, 1000)
     needed = curve.index[curve.index >= stays_above(curve, end)].min()
-    trained = {n: difference(experiment("paper/runs", name=n), SPN) for n in VGG}
-    closed = {n: difference(experiment("vgg-five-seeds/runs", name=n), SPN_MARGIN) for n in VGG}
-    for of_vgg in (trained, closed):
-        assert min(holm([paired_t_test(gain) for gain in of_vgg.values()])) > 0.05
+    vgg = {n: difference(experiment("vgg-five-seeds/runs", name=n), SPN) for n in VGG}
+    assert min(holm([paired_t_test(gain) for gain in vgg.values()])) > 0.05
     return {
         **{name: shown(gain) for name, gain in gains.items()},
+        "digits_seeds": len(gains["margin"]),
         "end": percent(end),
-        "end_spn": percent(ends_at(long, SPN, 1000)),
+        "end_spn": percent(ends_at(mnist, SPN, 1000)),
         "needed": needed,
-        "trained": by_dataset(trained),
-        "closed": by_dataset(closed),
-        "digits_seeds": len(gains["digits"]),
-        "mnist_seeds": len(gains["mnist"]),
-        "trained_seeds": len(trained["svhn-1k@cpu"]),
-        "closed_seeds": len(closed["svhn-1k@cpu"]),
+        "vgg": by_dataset(vgg),
+        "vgg_seeds": len(vgg["svhn-1k@cpu"]),
     }
 
 
 def at_the_paper_s_counts() -> dict[str, object]:
-    runs, softmax = small(), "deterministic-margin"
-    gains = {name: after_a_choice(e, SPN_MARGIN) for name, e in runs.items()}
+    runs = small()
+    gains = {name: after_a_choice(e, SPN) for name, e in runs.items()}
     assert all((gain > 0).all() for gain in gains.values())
-    by_softmax = {name: after_a_choice(e, softmax) for name, e in runs.items()}
-    chosen = {n: after_a_choice(by_network(e), SPN_MARGIN, softmax) for n, e in runs.items()}
-    leads = {name: after_a_choice(e, SPN_MARGIN, softmax) for name, e in runs.items()}
+    by_softmax = {name: after_a_choice(e, SOFTMAX) for name, e in runs.items()}
+    chosen = {n: after_a_choice(by_network(e), SPN, SOFTMAX) for n, e in runs.items()}
+    leads = {name: after_a_choice(e, SPN, SOFTMAX) for name, e in runs.items()}
     assert all(by_softmax[name].mean() > leads[name].mean() for name in runs)
-    printed = accuracies().set_index(["table", "method", "labels"])["accuracy"]
+    printed = accuracies().set_index(["table", "method", "labels"])["accuracy"].sort_index()
     rows = []
     for name, e in runs.items():
-        curve = e.mean_curve("random")
-        over = [value - printed[e.paper, "random", labels] for labels, value in curve.items()]
-        above = f"{sum(value >= 0 for value in over)} of {len(over)}"
-        if min(over) < 0:
-            above += f", else at most {percent(-min(over), 1)} below"
+        theirs = printed[e.paper, RANDOM]
+        over = e.mean_curve(RANDOM)[theirs.index] - theirs
+        above = f"{(over >= 0).sum()} of {len(over)}"
+        if over.min() < 0:
+            above += f", else at most {percent(-over.min(), 1)} below"
         found = (gains[name], by_softmax[name], leads[name], chosen[name])
         rows.append([SMALL[name], str(len(gains[name])), *map(shown, found), above])
     assert clearly_above(leads["svhn-1k@small"])
     assert not excludes_zero(leads["cifar10-1k@small"])
     assert clearly_above(-leads["fashion-mnist-1k@small"])
-    assert not any(clearly_above(lead) for lead in chosen.values())
+    assert [name for name, lead in chosen.items() if clearly_above(lead)] == ["mnist@small"]
+    assert clearly_above(leads["mnist@small"])
     head = ["", "seeds", "SPN-CNN over Random", "Deterministic over Random"]
     head += ["SPN-CNN over Deterministic", "the same, by the networks", "above the paper"]
     return {
         "table": "\n".join(markdown_table(head, rows)),
-        "area": by_dataset({n: difference(e, SPN_MARGIN, softmax) for n, e in runs.items()}),
+        "area": by_dataset({n: difference(e, SPN, SOFTMAX) for n, e in runs.items()}),
     }
 
 
-def ahead_of_competitors() -> dict[str, object]:
-    on_digits, mnist = digits(), experiment("methods/runs", name="mnist-200")
-    in_paper = (DETERMINISTIC, MC_DROPOUT, "bayesian-batch", "batchbald")
-    leads = [difference(on_digits, SPN, other) for other in in_paper]
-    assert all(clearly_above(lead) for lead in leads)
-    assert all((difference(mnist, SPN, other) > 0).all() for other in in_paper)
-    assert mnist.areas["typiclust"].mean() > mnist.areas[SPN].mean()
-    others = [method for method in on_digits.methods if method != SPN]
-    corrected = holm([paired_t_test(difference(on_digits, SPN, other)) for other in others])
-    assert [o for o, p in zip(others, corrected, strict=True) if p < 0.05] == ["random"]
-    margin = experiment("methods/runs", "methods/margin", name="digits")
-    softmax, spn = (difference(margin, m) for m in ("deterministic-margin", SPN_MARGIN))
-    assert abs(softmax.mean() - spn.mean()) < 0.003
+def against_competitors() -> dict[str, object]:
     return {
-        "digits": listed([points(lead.mean(), 1) for lead in leads]),
-        "typiclust": area(mnist, "typiclust"),
-        "spn": area(mnist, SPN),
-        "softmax": shown(softmax),
-        "margin": shown(spn),
-        "digits_seeds": len(leads[0]),
-        "margin_seeds": len(spn),
-        **_behind_the_vgg(),
+        "best": "\n".join(best_competitors(list(small().values()))),
+        "digits": "\n".join(_on_digits()),
+        "digits_seeds": len(difference(digits(), SPN)),
     }
 
 
-def _behind_the_vgg() -> dict[str, object]:
-    titles = {
-        "bayesian-batch": "Bayesian Batch",
-        "typiclust": "TypiClust",
-        "badge": "BADGE",
-        "k-center": "k-center",
-        "spn-batchbald": "SPN-BatchBALD",
-        "spn-variance-power-variance-bald": "SPN variance",
+def _on_digits() -> list[str]:
+    """All methods on digits, by area."""
+    e = digits()
+    ranked = sorted(e.methods, key=lambda method: -e.areas[method].mean())
+    others = [method for method in ranked if method != SPN]
+    corrected = dict(
+        zip(others, holm([paired_t_test(difference(e, SPN, m)) for m in others]), strict=True)
+    )
+    rows = [
+        [
+            title(method), area(e, method),
+            "" if method == RANDOM else shown(difference(e, method)),
+            "" if method == SPN else shown(difference(e, SPN, method)),
+            "" if method == SPN else decimal(corrected[method]),
+        ]
+        for method in ranked
+    ]  # fmt: skip
+    return list(markdown_table(["", "area", "over Random", "SPN-CNN over it", "p (Holm)"], rows))
+
+
+def ensembles() -> dict[str, object]:
+    over_plain = difference(digits(), SPN_ENSEMBLE, ENSEMBLE)
+    ranked = digits().areas.groupby("method").mean().sort_values(ascending=False).index
+    assert list(ranked[:2]) == [SPN_ENSEMBLE, ENSEMBLE]
+    found = {
+        SMALL[name]: e for name, e in small().items() if {SPN_ENSEMBLE, ENSEMBLE} <= {*e.methods}
     }
-    runs = {name: experiment("paper/runs", name=name) for name in VGG}
-    behind = {other: difference(runs["svhn-1k@cpu"], SPN, other) for other in titles}
-    assert all((lead < 0).all() for lead in behind.values())
-    assert (difference(runs["svhn-1k@cpu"], SPN) < 0).all()
-    dropout = {name: difference(runs[name], SPN, MC_DROPOUT) for name in VGG}
-    fashion, cifar = dropout["fashion-mnist-1k@cpu"], dropout["cifar10-1k@cpu"]
-    assert (fashion > 0).all()
-    assert (cifar > 0).all()
-    ensembles = {name: difference(runs[name], "ensemble-max-entropy", SPN) for name in VGG}
-    assert all(clearly_above(lead) for lead in ensembles.values())
-    return {
-        "svhn": listed([f"{t} ({points(behind[m].mean(), 1)})" for m, t in titles.items()]),
-        "dropout_fashion": points(fashion.mean(), 1),
-        "dropout_cifar": points(cifar.mean(), 1),
-        "ensemble": by_dataset(ensembles),
-        "vgg_seeds": len(fashion),
-    }
+    rows = [
+        [
+            name, *(area(e, method) for method in (SPN_ENSEMBLE, ENSEMBLE)),
+            *(shown(difference(e, SPN_ENSEMBLE, other)) for other in (ENSEMBLE, SPN, SOFTMAX)),
+            f"{cost(e, SPN_ENSEMBLE, ENSEMBLE):.2f}",
+        ]
+        for name, e in {"digits": digits(), **found}.items()
+    ]  # fmt: skip
+    head = ["", "SPN ensemble", "ensemble", "difference", "over SPN-CNN"]
+    head += ["over Deterministic", "cost"]
+    return {"table": "\n".join(markdown_table(head, rows)), "digits_seeds": len(over_plain)}
 
 
 def mc_dropout_on_mnist() -> dict[str, object]:
-    e, pair = experiment("paper/runs", name="mnist"), (SPN, MC_DROPOUT)
-    ends = {n: [ends_at(e, method, n) for method in pair] for n in (100, 300, 1000)}
-    assert all(spn > dropout for n, (spn, dropout) in ends.items() if n < 1000)
-    last = abs(ends[1000][0] - ends[1000][1])
-    assert last < 0.001
+    e, pair = small()["mnist@small"], (SPN, MC_DROPOUT)
+    both = sorted(set.intersection(*({run.seed for run in e.of(m)} for m in pair)))
+    ends = {n: [e.accuracy.loc[n, m][both].mean() for m in pair] for n in (100, 300, 1000)}
     printed = accuracies().set_index(["table", "method", "labels"])["accuracy"]
-    theirs = [percent(printed["mnist", method, 1000]) for method in (MC_DROPOUT, SPN)]
+    theirs = [
+        percent(printed["mnist", method, 1000])
+        for method in ("mc-dropout-max-entropy", SPN_ENTROPY)
+    ]
     pairs = [f"{' and '.join(map(percent, values))} at {n:,}" for n, values in ends.items()]
+    lead = difference(e, *pair)
+    assert (lead > 0).all()
     return {
         "paper": " against ".join(theirs),
-        "pairs": ", ".join(pairs),
-        "images": round(10_000 * last),
+        "pairs": listed(pairs),
+        "area": shown(lead),
+        "seeds": seeds(len(lead)),
     }
 
 
 def spn_batchbald() -> dict[str, object]:
-    mnist = experiment("methods/runs", name="mnist-200")
-    on_digits, on_mnist = difference(digits(), *BATCHBALD), difference(mnist, *BATCHBALD)
-    assert clearly_above(on_digits)
-    assert on_mnist.min() < 0 < on_mnist.max()
-    assert all(difference(mnist, method).mean() < 0 for method in BATCHBALD)
-    vgg = {n: difference(experiment("paper/runs", name=n), *BATCHBALD) for n in VGG}
-    assert not any(excludes_zero(lead) for lead in vgg.values())
+    spn, other = BATCHBALD
+    closed = difference(digits(), spn, other)
+    areas = experiment("digits/trained", name="digits").areas[spn]
+    trained = (areas - digits().areas[other]).dropna().to_numpy(float)
+    assert len(trained) == len(closed)
+    assert clearly_above(trained)
+    assert not excludes_zero(closed)
+    found = {BATCHES[name]: difference(e, spn, other) for name, e in batches().items()}
     return {
-        "digits": shown(on_digits),
-        "mnist": shown(on_mnist),
-        "vgg": by_dataset(vgg),
-        "digits_seeds": len(on_digits),
-        "vgg_seeds": len(vgg["svhn-1k@cpu"]),
+        "trained": shown(trained),
+        "closed": shown(closed),
+        "seeds": len(closed),
+        "small": listed([f"{shown(lead)} on {name}" for name, lead in found.items()])
+        if found
+        else "not yet known",
     }
 
 
 def bayesian_batch() -> dict[str, object]:
-    mnist = experiment("methods/runs", name="mnist-200")
-    for e in (digits(), mnist):
-        assert e.areas.groupby("method").mean().idxmin() == "bayesian-batch"
-    return {"mnist": percent(ends_at(mnist, "bayesian-batch", 200), 0)}
+    e = digits()
+    return {
+        "digits": points(difference(e, "bayesian-batch").mean(), 1),
+        "end": percent(ends_at(e, "bayesian-batch", 120), 0),
+        "random": percent(ends_at(e, RANDOM, 120), 0),
+    }

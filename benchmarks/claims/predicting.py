@@ -10,20 +10,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.claims.runs import (
-    MC_DROPOUT,
+    RANDOM,
     RESULTS,
     SMALL,
     SPN,
-    SPN_MARGIN,
+    SPN_ENTROPY,
+    batches,
+    cost,
+    digits,
     ends_at,
     excludes_zero,
-    experiment,
     listed,
-    phase_costs,
+    seeds,
     shown,
     small,
 )
-from spinal.report.experiment import Experiment
 from spinal.report.numbers import decimal, percent, points
 from spinal.report.read import stored_runs
 
@@ -34,18 +35,11 @@ def as_they_are() -> dict[str, object]:
     mnist, fashion = (_gain_of_the_soft_recipe(name) for name in ("mnist", "fashion-mnist"))
     assert not excludes_zero(mnist)
     assert not excludes_zero(fashion)
-    cifar = _calibration("cifar10-1k@cpu")
-    for values in cifar.values():
-        assert values[0] == min(values)
-    for name in ("fashion-mnist-1k@cpu", "svhn-1k@cpu"):
-        nll = _calibration(name)["nll"]
-        assert nll[0] == max(nll)
     return {
         "mnist": shown(mnist),
         "fashion": shown(fashion),
         **_against_the_head(),
         **_against_its_network(),
-        **{what: listed([decimal(v) for v in values]) for what, values in cifar.items()},
         "seeds": len(mnist),
     }
 
@@ -55,7 +49,7 @@ def _gain_of_the_soft_recipe(dataset: str) -> NDArray[np.float64]:
     table = pd.read_csv(RESULTS / "picking" / "runs.csv")
     table = table[table["dataset"] == dataset]
     areas = table.pivot(index="seed", columns=["recipe", "method"], values="area")
-    soft, sharp = (areas[recipe, SPN].dropna() for recipe in ("soft", "sharp"))
+    soft, sharp = (areas[recipe, SPN_ENTROPY].dropna() for recipe in ("soft", "sharp"))
     assert (sharp > soft).all()
     return (soft - areas["baselines", "random"]).dropna().to_numpy()
 
@@ -77,26 +71,16 @@ def _against_its_network() -> dict[str, object]:
     """SPN-CNN against the network below it, at the paper's numbers of labels."""
     gains, errors = [], []
     for name, e in small().items():
-        own, network = (
-            {what: float(e.measure(prefix + what)[SPN_MARGIN].mean().mean()) for what in _MEASURES}
-            for prefix in ("", "network_")
+        own, network, logistic = (
+            {what: float(e.measure(prefix + what)[SPN].mean().mean()) for what in _MEASURES}
+            for prefix in ("", "network_", "logistic_")
         )
         assert (own["accuracy"] > network["accuracy"]) == (SMALL[name] != "Fashion-MNIST")
         assert own["ece"] < network["ece"]
         gains.append(f"{points(own['accuracy'] - network['accuracy'])} on {SMALL[name]}")
-        pair = f"{decimal(own['ece'])} and {decimal(network['ece'])}"
-        errors.append(f"{pair} on {SMALL[name]}")
+        three = listed([decimal(one["ece"]) for one in (own, network, logistic)])
+        errors.append(f"{three} on {SMALL[name]}")
     return {"small": listed(gains), "small_ece": "; ".join(errors)}
-
-
-def _calibration(name: str) -> dict[str, list[float]]:
-    """Calibration error and likelihood at the end, of SPN-CNN, MC Dropout and Random."""
-    e = experiment("paper/runs", name=name)
-    last = {what: e.measure(what).loc[e.labels[-1]] for what in ("ece", "nll")}
-    return {
-        what: [float(values[method].mean()) for method in (SPN, MC_DROPOUT, "random")]
-        for what, values in last.items()
-    }
 
 
 def entropies() -> dict[str, object]:
@@ -128,10 +112,12 @@ def entropies() -> dict[str, object]:
 def few_labels() -> dict[str, object]:
     path = RESULTS / "full-mnist" / "mnist@cpu" / "seed-0" / "parts.jsonl"
     whole, few = (json.loads(line)["accuracy"] for line in path.read_text().splitlines())
-    chosen = ends_at(experiment("paper/runs", name="mnist"), SPN, 1000)
+    mnist = small()["mnist@small"]
+    chosen = ends_at(mnist, SPN, 1000)
     assert chosen > whole > few
-    return {
-        name: percent(v, 1) for name, v in (("chosen", chosen), ("all", whole), ("random", few))
+    figures = {"chosen": chosen, "all": whole, "random": few}
+    return {name: percent(v, 1) for name, v in figures.items()} | {
+        "seeds": seeds(len(mnist.of(SPN)))
     }
 
 
@@ -143,29 +129,20 @@ def costs() -> dict[str, object]:
     return {
         "some": decimal(ratios["spn-cnn"], 1),
         "whole": decimal(ratios["spn-cnn, whole pool"], 1),
-        "small": listed([f"{_cost(e):.2f} ({SMALL[name]})" for name, e in small().items()]),
+        "small": listed([f"{cost(e, SPN):.2f} ({SMALL[name]})" for name, e in small().items()]),
     }
 
 
-def _cost(e: Experiment) -> float:
-    """The time of SPN-CNN over that of Random, both in units of training the network."""
-    spn, random = (sum(phase_costs(e, method).values()) for method in (SPN_MARGIN, "random"))
-    return spn / random
-
-
 def doubts() -> dict[str, object]:
-    folders = (
-        "methods/runs", "methods/margin", "mnist-300/runs", "paper/runs", "vgg-five-seeds/runs",
-    )  # fmt: skip
-    runs = [run for folder in folders for run in stored_runs(RESULTS / folder)]
-    runs += [run for e in small().values() for run in e.runs]
-    fitted = [all(r.fitted_share is not None for r in run.rounds) for run in runs]
+    runs = stored_runs(RESULTS / "vgg-five-seeds" / "runs") + digits().runs
+    runs += [run for found in (small(), batches()) for e in found.values() for run in e.runs]
+    assert all(record.fitted_share is not None for run in runs for record in run.rounds)
     shares = {
         name: [
             percent(float(e.measure("fitted_share")[method].mean().mean()), 0)
-            for method in ("random", SPN_MARGIN)
+            for method in (RANDOM, SPN)
         ]
         for name, e in small().items()
     }
     pairs = [f"{first} and {second} % on {SMALL[name]}" for name, (first, second) in shares.items()]
-    return {"fitted": sum(fitted), "runs": len(runs), "shares": "; ".join(pairs)}
+    return {"runs": len(runs), "shares": "; ".join(pairs)}

@@ -15,9 +15,10 @@ from spinal.report.read import stored_runs
 from spinal.report.statistics import MIN_SEEDS, t_interval
 
 RESULTS = Path(__file__).parents[2] / "results"
-SPN, SPN_MARGIN = "spn-cnn-max-entropy", "spn-cnn-margin"
+SPN, SPN_ENTROPY = "spn-cnn-margin", "spn-cnn-max-entropy"
+SOFTMAX, MC_DROPOUT, RANDOM = "deterministic-margin", "mc-dropout-margin", "random"
+SPN_ENSEMBLE, ENSEMBLE = "spn-ensemble-margin", "ensemble-margin"
 BATCHBALD = ("spn-batchbald", "batchbald")
-DETERMINISTIC, MC_DROPOUT = "deterministic-max-entropy", "mc-dropout-max-entropy"
 #: The protocols behind the narrow VGG, and what their datasets are called.
 VGG = {
     "fashion-mnist-1k@cpu": "Fashion-MNIST",
@@ -26,12 +27,15 @@ VGG = {
 }
 #: The protocols at the paper's own numbers of labels, and what their datasets are called.
 SMALL = {
+    "mnist@small": "MNIST",
     "svhn-1k@small": "SVHN",
     "cifar10-1k@small": "CIFAR-10",
     "fashion-mnist-1k@small": "Fashion-MNIST",
 }
 #: The same for BatchBALD.
-BATCHES = {name.replace("-1k", "-batchbald"): title for name, title in SMALL.items()}
+BATCHES = {
+    name.replace("-1k", "-batchbald"): title for name, title in SMALL.items() if "-1k" in name
+}
 
 PHASES = ("network", "features", "posterior", "scoring", "choice")
 #: Runs that were stopped for some minutes while training a network: their seconds mean nothing.
@@ -52,7 +56,7 @@ def small() -> dict[str, Experiment]:
 
     Seeds are left out until they have finished runs of Random, Deterministic and SPN-CNN.
     """
-    return _complete(SMALL, ("random", "deterministic-margin", SPN_MARGIN))
+    return _complete(SMALL, (RANDOM, SOFTMAX, SPN))
 
 
 @cache
@@ -61,7 +65,7 @@ def batches() -> dict[str, Experiment]:
 
     Seeds are left out until they have finished runs of Random, BatchBALD and SPN-BatchBALD.
     """
-    return _complete(BATCHES, ("random", *BATCHBALD))
+    return _complete(BATCHES, (RANDOM, *BATCHBALD))
 
 
 def _complete(names: Iterable[str], methods: Sequence[str]) -> dict[str, Experiment]:
@@ -87,17 +91,23 @@ def phase_costs(e: Experiment, method: str) -> dict[str, float]:
     return dict(zip(PHASES, np.mean(costs, axis=0).tolist(), strict=True))
 
 
+def cost(e: Experiment, method: str, other: str = RANDOM) -> float:
+    """Seconds of a method over those of another, both in units of training the network."""
+    first, second = (sum(phase_costs(e, name).values()) for name in (method, other))
+    return first / second
+
+
 def digits() -> Experiment:
     """All methods on digits."""
-    return experiment("methods/runs", name="digits")
+    return experiment("digits/runs", name="digits")
 
 
-def difference(e: Experiment, first: str, second: str = "random") -> NDArray[np.float64]:
+def difference(e: Experiment, first: str, second: str = RANDOM) -> NDArray[np.float64]:
     """Differences in area of paired seeds."""
     return paired(e.areas, first, second)
 
 
-def after_a_choice(e: Experiment, first: str, second: str = "random") -> NDArray[np.float64]:
+def after_a_choice(e: Experiment, first: str, second: str = RANDOM) -> NDArray[np.float64]:
     """Differences in mean accuracy of paired seeds, without the initial labels."""
     return paired(e.accuracy.loc[e.labels[1:]].mean(), first, second)
 
@@ -131,9 +141,14 @@ def ends_at(e: Experiment, method: str, labels: int) -> float:
     return float(e.mean_curve(method).loc[labels])
 
 
+def seeds(n: int) -> str:
+    """``one seed`` or ``3 seeds``."""
+    return "one seed" if n == 1 else f"{n} seeds"
+
+
 def listed(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return ", ".join(parts[:-1]) + f" and {parts[-1]}"
+    """``a``, or ``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def by_dataset(differences: Mapping[str, NDArray[np.float64]]) -> str:

@@ -18,8 +18,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 #: Where the results are, where their report is, and what writes it.
 REPORTS: dict[str, tuple[str, str, Writer]] = {
-    "methods": ("methods/runs", "methods", write_report),
-    "paper": ("paper/runs", "paper", write_report),
+    "digits": ("digits/runs", "digits", write_report),
     "vgg-five-seeds": ("vgg-five-seeds/runs", "vgg-five-seeds", write_report),
     "uncertainty-alone": (
         "uncertainty-alone", "uncertainty-alone/report", write_uncertainty_report
