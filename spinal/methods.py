@@ -55,7 +55,7 @@ METHODS: dict[str, Method] = {
         "spn",
         "power-variance-bald",
         ("power-variance-bald", "variance-bald"),
-        "BALD from the SPN's closed-form dropout variance, with random noise for diverse batches",
+        "BALD from the SPN's variance in closed form, with random noise for diverse batches",
     ),
     "mc-dropout": Method(
         "MC Dropout",

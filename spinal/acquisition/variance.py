@@ -25,12 +25,15 @@ class VarianceBALD(Acquisition):
 
     .. math:: H[\bar p] - \mathbb E\, H[p] \approx \tfrac12 \sum_c v_c / \bar p_c .
 
-    With the closed-form dropout moments of an SPN, this needs one pass, where BALD needs K. The
-    variances are too small by two orders of magnitude (see `spinal.circuits.dropout`), so only the
-    ranking is meaningful. On features of MNIST and Fashion-MNIST, with 20 to 200 labels, its rank
-    correlation with BALD from 100 samples was 0.80 to 0.95; for the entropy it was 0.84 to 0.92.
-    (The mean must also be the one under dropout: with the posterior of the complete circuit
-    instead, the correlation was -0.3 to 0.4.)
+    With moments of the SPN, this needs one pass, where BALD needs K. For an SPN in closed form,
+    they are those under the posterior of its class means, and the score is close to BALD: on
+    digits (64 pixels) with 20 to 300 random labels, its rank correlation with BALD from 400 samples
+    was 0.993 to 0.999, and its mean 1.00 to 1.04 times as large. For a trained SPN, they are those
+    under dropout, and the variances are too small by two orders of magnitude (see
+    `spinal.circuits.dropout`), so only the ranking is meaningful: on features of MNIST and
+    Fashion-MNIST, with 20 to 200 labels, its rank correlation with BALD from 100 samples was 0.80
+    to 0.95; for the entropy it was 0.84 to 0.92. (The mean must also be the one under dropout: with
+    the posterior of the complete circuit instead, the correlation was -0.3 to 0.4.)
 
     There is no BatchBALD of this kind. Its joint entropies depend on how the probabilities of
     *different* points vary together, but moments are known only for each point alone.

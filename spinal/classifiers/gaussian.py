@@ -93,12 +93,8 @@ class Gaussian:
             k: K.
             generator: draws the means.
         """
-        assert self.chosen is not None
-        assert self.points is not None
-        leaves, beta = self.circuit.leaves, self.chosen[2]
-        means = leaves.location[leaves.variables.flatten().argsort()].T
-        deviation = self.points.clamp_min(1).rsqrt()[:, None]
-        log_prior = self.circuit.prior_logits.log_softmax(0)
+        means, points, beta, log_prior = self._beliefs()
+        deviation = points.rsqrt()[:, None]
         said = []
         for _ in range(k):
             noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
@@ -106,6 +102,45 @@ class Gaussian:
             evidence = u.to(drawn) @ drawn.T - 0.5 * drawn.square().sum(1)
             said.append((beta * evidence + log_prior).log_softmax(1))
         return torch.stack(said, 1)
+
+    @torch.no_grad()
+    def moments(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Mean and variance of the class probabilities under `sample`, ``[N, C]`` each.
+
+        With R variables and :math:`a = n_c + m`, the log-likelihood of class c under a draw has
+
+        .. math::
+            \text{mean}\; u v_c - \tfrac12 |v_c|^2 - \frac{R}{2a} \quad\text{and variance}\quad
+            \frac{|u - v_c|^2}{a} + \frac{R}{2a^2},
+
+        exactly, and independently for each class. The probabilities follow by the delta method to
+        first order: with :math:`\sigma_c^2` the variance of a logit, the variance of :math:`p_c` is
+        :math:`p_c^2 \big((1 - 2 p_c) \sigma_c^2 + \sum_j p_j^2 \sigma_j^2\big)`.
+
+        Args:
+            u: variables ``[N, R]``, see `variables`.
+        """
+        means, points, beta, log_prior = self._beliefs()
+        u = u.to(means)
+        r = u.shape[1]
+        evidence = u @ means.T - 0.5 * means.square().sum(1) - 0.5 * r / points
+        p = (beta * evidence + log_prior).softmax(1)
+        spread = beta**2 * (torch.cdist(u, means).square() / points + 0.5 * r / points**2)
+        common = (p.square() * spread).sum(1, keepdim=True)
+        return p, p.square() * ((1 - 2 * p) * spread + common)
+
+    def _beliefs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Class means ``[C, R]``, points behind each (at least 1), beta, and the log-prior."""
+        assert self.chosen is not None
+        assert self.points is not None
+        leaves = self.circuit.leaves
+        means = leaves.location[leaves.variables.flatten().argsort()].T
+        return (
+            means,
+            self.points.clamp_min(1),
+            self.chosen[2],
+            self.circuit.prior_logits.log_softmax(0),
+        )
 
 
 @dataclass(frozen=True)

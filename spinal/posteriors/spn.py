@@ -15,6 +15,7 @@ from torch import Tensor
 from spinal.circuits import Circuit, Recipe, train_circuit
 from spinal.classifiers import label_frequencies, pool_frequencies
 from spinal.classifiers.blend import Blend, fit_on_vectors
+from spinal.classifiers.gaussian import Gaussian
 from spinal.classifiers.graph import GraphCache
 from spinal.classifiers.plain import affine_arrays, circuit_arrays
 from spinal.classifiers.pool import PoolPoints
@@ -214,8 +215,8 @@ class SPN(Posterior):
 
     def sample(self, view: View, k: int | None = None, *, seed: int = 0) -> Tensor:
         """Posteriors of the circuit under drawn class means, or without dropped features."""
-        gaussian = None if self.blend is None else self.blend.gaussian
-        if self.dropout is not None or gaussian is None or gaussian.points is None:
+        gaussian = self._with_uncertain_means()
+        if gaussian is None:
             return self.sample_without_features(view, k, seed=seed)
         generator = torch.Generator().manual_seed(seed)
         k = self.masks if k is None else k
@@ -241,9 +242,23 @@ class SPN(Posterior):
         return (values.by_class.logsumexp(1) + values.common).to(view.features.dtype)
 
     def moments(self, view: View) -> Tensor:
-        """Moments over random masks, approximately: see `spinal.circuits.dropout`."""
-        moments = self._fitted().dropout_posterior(self._variables(view), self._drop_rate)
+        """Moments over what `sample` draws: class means, or (less exactly) dropped features.
+
+        See `spinal.classifiers.gaussian.Gaussian.moments` and `spinal.circuits.dropout`.
+        """
+        gaussian, variables = self._with_uncertain_means(), self._variables(view)
+        if gaussian is None:
+            moments = self._fitted().dropout_posterior(variables, self._drop_rate)
+        else:
+            moments = gaussian.moments(variables)
         return torch.stack(moments, dim=1).to(view.features.dtype)
+
+    def _with_uncertain_means(self) -> Gaussian | None:
+        """The circuit in closed form, if its class means are to be drawn, not features dropped."""
+        gaussian = None if self.blend is None else self.blend.gaussian
+        if self.dropout is not None or gaussian is None or gaussian.points is None:
+            return None
+        return gaussian
 
     def save(self, folder: Path) -> None:
         self._fitted().save(folder / _FILE)

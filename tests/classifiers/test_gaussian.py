@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from scipy.stats import spearmanr
 from torch.distributions import MultivariateNormal
 
+from spinal.acquisition.scores import bald
+from spinal.acquisition.variance import bald_from_moments
 from spinal.classifiers import fit_gaussian, held_out_labels, held_out_loss, held_out_parts
 from spinal.classifiers.gaussian import Moments, Settings
 from spinal.classifiers.priors import add_one
@@ -110,6 +113,24 @@ def test_samples_are_draws_from_the_posterior_of_the_class_means() -> None:
     error = (odds.mean(1) - expected).abs() / (variance / k).sqrt()
     assert error.max() < 4.5
     torch.testing.assert_close(odds.var(1), variance, rtol=0.06, atol=1e-9)
+
+
+def test_moments_are_those_of_samples() -> None:
+    """Closely with many points for each mean, by rank with few."""
+    x, y = clouds(60, 4, 3)
+    gaussian, _ = fit_gaussian(x, y, 3, held_out_parts(x, y, 5, 0))
+    u = gaussian.variables(x)
+    many = replace(gaussian, points=torch.full((3,), 2e3, dtype=torch.float64))
+    mean, variance = many.moments(u)
+    probs = many.sample(u, 20_000, torch.Generator().manual_seed(0)).exp()
+    torch.testing.assert_close(mean, probs.mean(1), rtol=0, atol=1e-3)
+    clear = variance > variance.max() / 20
+    torch.testing.assert_close(probs.var(1)[clear], variance[clear], rtol=0.1, atol=0)
+
+    few = replace(gaussian, points=torch.full((3,), 4.0, dtype=torch.float64))
+    drawn = few.sample(u, 4000, torch.Generator().manual_seed(0))
+    score = bald_from_moments(torch.stack(few.moments(u), 1))
+    assert spearmanr(score, bald(drawn)).statistic > 0.9
 
 
 def test_a_sample_is_the_same_model_for_every_point() -> None:
