@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,20 +86,40 @@ def _against_its_network() -> dict[str, object]:
 
 def entropies() -> dict[str, object]:
     svhn, fashion = (_auroc(f"{pair}@small") for pair in ("svhn-cifar-10", "fashion-mnist-mnist"))
+    means = _parts("svhn-cifar-10@small", lambda part: {
+        (part["method"], where): part["entropy"][where]["mean"] for where in ("inside", "outside")
+    }).mean()  # fmt: skip
     assert len(svhn) == len(fashion)
+    others = [method for method in _UNCERTAIN if method != "spn-cnn"]
+    gains = {
+        (name, method): (of["spn-cnn", "entropy"] - of[method, "entropy"]).to_numpy()
+        for name, of in (("svhn", svhn), ("fashion", fashion))
+        for method in others
+    }
+    assert not any(map(excludes_zero, gains.values()))
+    by_information = svhn.xs("mutual-information", axis=1, level=1)
+    assert (by_information["spn-cnn"] > by_information.drop(columns="spn-cnn").max(axis=1)).all()
+    by_entropy = fashion.xs("entropy", axis=1, level=1)
+    density = fashion["spn-cnn", "log-density"]
+    assert (density > by_entropy.max(axis=1)).all()
     rows = [
-        "| " + " | ".join([label, *(_cell(of, method, score) for of in (svhn, fashion) for score in _SCORES)]) + " |"
+        [label, *(_cell(of, method, score) for of in (svhn, fashion) for score in _SCORES)]
         for method, label in _UNCERTAIN.items()
-    ]  # fmt: skip
-    figures: dict[str, object] = {"table": "\n".join(rows), "seeds": seeds(len(svhn))}
-    for name, of in (("svhn", svhn), ("fashion", fashion)):
-        gains = {
-            method: (of["spn-cnn", "entropy"] - of[method, "entropy"]).to_numpy()
-            for method in _UNCERTAIN
-            if method != "spn-cnn"
-        }
-        figures |= {f"{name}_{method}": shown(gain) for method, gain in gains.items()}
-    return figures
+    ]
+    narrow = _auroc("fashion-mnist-mnist@cpu").iloc[0]
+    assert narrow["spn-cnn", "entropy"] > max(narrow[method, "entropy"] for method in others)
+    assert narrow.idxmax() == ("spn-cnn", "log-density")
+    return {
+        "table": "\n".join(f"| {' | '.join(row)} |" for row in rows),
+        "seeds": seeds(len(svhn)),
+        "dropout": shown(gains["svhn", "mc-dropout"]),
+        "softmax": shown(gains["svhn", "deterministic"]),
+        "ensemble": shown(gains["svhn", "ensemble"]),
+        **{where: _mean_entropies(means, where) for where in ("inside", "outside")},
+        "narrow_spn": percent(narrow["spn-cnn", "entropy"], 1),
+        "narrow_others": listed([percent(narrow[method, "entropy"], 1) for method in others]),
+        "narrow_density": percent(narrow["spn-cnn", "log-density"], 1),
+    }
 
 
 #: Methods of `spinal uncertainty-alone`, and scores that separate two datasets.
@@ -111,15 +132,25 @@ _SCORES = ("entropy", "margin", "mutual-information", "log-density")
 
 def _auroc(pair: str) -> pd.DataFrame:
     """AUROC in ``[seeds, (method, score)]``."""
+    return _parts(pair, lambda part: {
+        (part["method"], score): value["auroc"] for score, value in part["scores"].items()
+    })  # fmt: skip
+
+
+def _parts(
+    pair: str, read: Callable[[dict[str, Any]], dict[tuple[str, str], float]]
+) -> pd.DataFrame:
+    """Values of all methods of `spinal uncertainty-alone`, with a row for each seed."""
     found = {}
     for path in sorted((RESULTS / "uncertainty-alone" / pair).glob("seed-*/parts.jsonl")):
-        parts = map(json.loads, path.read_text().splitlines())
-        found[path.parent.name] = {
-            (part["method"], score): value["auroc"]
-            for part in parts
-            for score, value in part["scores"].items()
-        }
-    return pd.DataFrame.from_dict(found, orient="index")
+        parts = [read(json.loads(line)) for line in path.read_text().splitlines()]
+        found[path.parent.name] = {key: value for part in parts for key, value in part.items()}
+    return pd.DataFrame(found).T
+
+
+def _mean_entropies(means: pd.Series, where: str) -> str:
+    methods = ("spn-cnn", "mc-dropout", "deterministic")
+    return listed([decimal(means[method, where], 2) for method in methods])
 
 
 def _cell(of: pd.DataFrame, method: str, score: str) -> str:
