@@ -41,6 +41,8 @@ class NetworkProtocol:
             features one dense layer is trained.
         width: factor on its channels and features.
         features: size of its dense layer; None to derive it from the width.
+        mirror: whether its features are means over an image and its mirror image, for
+            `resnet-slim`; None for the default of the network.
         preset: the training settings to start from: ``tuned``, ``slim`` (for
             `resnet-slim`), ``paper-lenet``, ``paper-vgg``.
         training: settings that differ from the preset.
@@ -51,6 +53,7 @@ class NetworkProtocol:
     name: str = "lenet"
     width: float = 1.0
     features: int | None = None
+    mirror: bool | None = None
     preset: str = "tuned"
     training: dict[str, Any] = field(default_factory=dict)
     retrain: Literal["scratch", "continue"] = "scratch"
@@ -69,8 +72,8 @@ class NetworkProtocol:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of `spinal.networks.build_network` that the protocol sets."""
-        size = {} if self.features is None else {"features": self.features}
-        return {"width": self.width, **size}
+        further = {"features": self.features, "mirror": self.mirror}
+        return {"width": self.width, **{k: v for k, v in further.items() if v is not None}}
 
     def settings(self, where: str) -> TrainSettings:
         """The preset with the changes in ``training``; ``where`` names the table in messages."""

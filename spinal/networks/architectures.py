@@ -17,7 +17,7 @@ from torch import nn
 from spinal.errors import first_line, suggestion
 from spinal.networks.inputs import Preprocess
 from spinal.networks.network import Network, NetworkError, seeded
-from spinal.networks.residual import ResidualBlock
+from spinal.networks.residual import Mirrored, ResidualBlock
 
 
 def lenet(
@@ -157,6 +157,7 @@ def resnet_slim(
     *,
     width: float = 1.0,
     dropout: float = 0.1,
+    mirror: bool = False,
     seed: int = 0,
 ) -> Network:
     """A small residual network, for images from about 1,000 labels on.
@@ -174,6 +175,8 @@ def resnet_slim(
         n_classes: number of logits.
         width: factor on channels and features.
         dropout: rate in the head.
+        mirror: whether features are means over an image and its mirror image. Predictions are
+            better, and take twice as long. Not for images whose mirror image means something else.
         seed: for the weights.
     """
     sides, inputs = _image_shape("resnet-slim", input_shape)
@@ -183,7 +186,7 @@ def resnet_slim(
     n_features = _scaled(128, width, 16)
     with seeded(seed):
         stride = 2 if min(sides) >= 16 else 1
-        body = nn.Sequential(
+        layers = nn.Sequential(
             nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False),
             nn.BatchNorm2d(outputs),
             nn.ReLU(),
@@ -192,13 +195,15 @@ def resnet_slim(
             (_scaled(32, width, 8), _scaled(64, width, 8), n_features), (1, 2, 2), strict=True
         )
         for size, stride in blocks:
-            body.append(ResidualBlock(outputs, size, stride))
+            layers.append(ResidualBlock(outputs, size, stride))
             outputs = size
-        body.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
+        layers.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
+        body = Mirrored(layers) if mirror else layers
         head = nn.Sequential(nn.Dropout(dropout), nn.Linear(n_features, n_classes))
     return _network(
-        "resnet-slim", body, head, input_shape, n_classes, seed, width=width, dropout=dropout
-    )
+        "resnet-slim", body, head, input_shape, n_classes, seed,
+        width=width, dropout=dropout, mirror=mirror,
+    )  # fmt: skip
 
 
 def dense(

@@ -1,4 +1,4 @@
-"""Residual blocks."""
+"""Parts of `spinal.networks.resnet_slim`: residual blocks, and features of mirrored images."""
 
 from __future__ import annotations
 
@@ -36,3 +36,24 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[N, inputs, H, W]`` to ``[N, outputs, H / stride, W / stride]``, rounded up."""
         return torch.relu(self.residual(x) + self.shortcut(x))
+
+
+class Mirrored(nn.Module):
+    """In evaluation mode, the mean of a module's outputs for images and their mirror images.
+
+    In training mode, the output for the images alone. Train with ``augment="flip"``, so that mirror
+    images are familiar.
+
+    Args:
+        module: maps images ``[N, channels, H, W]`` to ``[N, F]``.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[N, channels, H, W]`` to ``[N, F]``."""
+        if self.training:
+            return self.module(x)
+        return (self.module(x) + self.module(x.flip(3))) / 2

@@ -206,3 +206,17 @@ def test_shortcuts_of_stride_2_have_a_multiple_of_8_channels(width: float) -> No
     ]  # fmt: skip
     assert any(shortcut.stride == (2, 2) for shortcut in shortcuts)
     assert all(shortcut.in_channels % 8 == 0 for shortcut in shortcuts)
+
+
+def test_mirrored_features_are_means_over_an_image_and_its_mirror_image() -> None:
+    network = build_network("resnet-slim", (20, 16, 3), 4, width=0.5, mirror=True)
+    plain = build_network("resnet-slim", (20, 16, 3), 4, width=0.5)
+    assert parameters(network) == parameters(plain)
+    x = network.to_input(some_points((20, 16, 3)))
+    network.eval()
+    plain.eval()
+    expected = (plain.features(x) + plain.features(x.flip(3))) / 2
+    torch.testing.assert_close(network.features(x), expected)
+    torch.testing.assert_close(network.features(x.flip(3)), expected)
+    assert not torch.allclose(plain.features(x.flip(3)), plain.features(x))
+    torch.testing.assert_close(network.train().features(x), plain.train().features(x))
