@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -63,6 +64,9 @@ class SPNEnsemble(Ensemble):
     _blends: list[Blend] = field(default_factory=list, init=False, repr=False)
     _held: Sequence[Held] = field(default=(), init=False, repr=False)
     _reserve: Reserve = field(init=False, repr=False)
+    #: The last points, and their features from members 1, 2 and so on: predictions and densities of
+    #: the same points are usually computed one after the other.
+    _last: tuple[View, list[Tensor]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,6 +79,7 @@ class SPNEnsemble(Ensemble):
 
     def fit(self, labelled: View, labels: Tensor, context: FitContext) -> None:
         super().fit(labelled, labels, context)
+        self._last = None
         first, self._held = fit_mixture(labelled, labels, context, self._held)
         blends = [first]
         for view in self._views(labelled, self.members, first=1):
@@ -117,7 +122,7 @@ class SPNEnsemble(Ensemble):
 
     def load(self, folder: Path) -> None:
         super().load(folder)
-        self._blends = []
+        self._last, self._blends = None, []
         for number in range(self.members):
             circuit, rest = _files(folder, number)
             _, tensors = read_tensors(rest, _FORMAT)
@@ -140,11 +145,13 @@ class SPNEnsemble(Ensemble):
         """The points as seen by each of the first k members, from number ``first`` on."""
         if first == 0:
             yield view
-        for number, member in enumerate(self._others(view.network), start=1):
-            if number >= k:
-                return
-            features = compute_features(member, view.points, view.indices)
-            yield View(member, view.points, view.indices, features)
+        if self._last is None or self._last[0] is not view:
+            self._last = view, []
+        _, computed = self._last
+        for number, member in enumerate(islice(self._others(view.network), k - 1)):
+            if number == len(computed):
+                computed.append(compute_features(member, view.points, view.indices))
+            yield View(member, view.points, view.indices, computed[number])
 
 
 def _files(folder: Path, number: int) -> tuple[Path, Path]:

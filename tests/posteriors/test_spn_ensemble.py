@@ -89,6 +89,29 @@ def test_the_density_integrates_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert float(total) == pytest.approx(1, abs=1e-3)
 
 
+def test_members_compute_features_of_the_same_points_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, labelled, y = fitted()
+    rows = np.arange(5)
+    few = View(labelled.network, labelled.points, rows, labelled.features[rows])
+    calls = []
+
+    def counted(network, points, indices):
+        calls.append(len(indices))
+        return compute_features(network, points, indices)
+
+    monkeypatch.setattr(spn_ensemble, "compute_features", counted)
+    density = ensemble.log_density(few)
+    ensemble.sample(few, 2)
+    predicted = ensemble.predict(few)
+    assert calls == [5, 5]
+    torch.testing.assert_close(predicted, ensemble.predict(labelled)[:5])
+    torch.testing.assert_close(density, ensemble.log_density(labelled)[:5])
+    again, context = SPNEnsemble(members=3), FitContext(3, seed=5, training=TRAINING)
+    for each in (ensemble, again):
+        each.fit(labelled, y, context)
+    torch.testing.assert_close(ensemble.predict(labelled), again.predict(labelled))
+
+
 def test_one_held_out_network_chooses_for_all_members() -> None:
     steps: list[int] = []
     view, y = make_view()
