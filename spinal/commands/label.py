@@ -74,7 +74,8 @@ def label(
         str | None,
         typer.Option(
             help="Network to train: `dense`, a layer on the features; or, with many labels, a "
-            "whole network: `fine-tuned`, the encoder itself; `lenet` or `vgg`, from scratch. "
+            "whole network: `fine-tuned`, the encoder itself; `resnet-slim`, `lenet` or "
+            "`vgg`, from scratch. "
             "[default: dense]"
         ),
     ] = None,

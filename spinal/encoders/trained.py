@@ -1,7 +1,7 @@
 """Networks that are trained on images, and encoders made from them after training.
 
-Such a network consists of a trunk, a dense layer with a ReLU, and a head. The trunk alone is an
-encoder with its own weights.
+Such a network consists of a trunk, a dense layer with a ReLU (not ``resnet-slim``), and a head. The
+trunk alone is an encoder with its own weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spinal.networks import Network, NetworkError, Preprocess, build_network
 from spinal.networks.network import seeded
 
 #: Networks that are trained from scratch on images, with their width; the paper's VGG needs a GPU.
-SCRATCH = {"lenet": 1.0, "vgg": 0.25}
+SCRATCH = {"lenet": 1.0, "vgg": 0.25, "resnet-slim": 1.0}
 #: The default side of their images, in pixels.
 SIZE = 32
 

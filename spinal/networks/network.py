@@ -15,6 +15,9 @@ from torch import Tensor, nn
 
 from spinal.errors import SpinalError
 from spinal.networks.inputs import Preprocess
+from spinal.networks.residual import ResidualBlock
+
+_MEANS_OF_A_BLOCK = [ResidualBlock, nn.AdaptiveAvgPool2d, nn.Flatten]
 
 
 class NetworkError(SpinalError, ValueError):
@@ -122,12 +125,17 @@ class Network(nn.Module):
         """Split `features` before its last dense layer, for an export in plain operations.
 
         A batch norm between dense layer and ReLU is folded into weight and bias, with its running
-        statistics.
+        statistics. A body that ends in means over a residual block has no such layer. These means
+        are not negative, so the identity with a ReLU takes its place.
 
         Raises:
-            NetworkError: if ``body`` does not end in a dense layer and a ReLU.
+            NetworkError: if ``body`` ends in something else.
         """
         modules = list(self.body.children())
+        if [type(module) for module in modules[-3:]] == _MEANS_OF_A_BLOCK:
+            weight, _ = self.linear_head()
+            identity = torch.eye(weight.size(1), dtype=weight.dtype, device=weight.device)
+            return LastLayer(modules, identity, torch.zeros_like(identity[0]))
         norm = next((m for m in modules[-2:-1] if isinstance(m, nn.BatchNorm1d)), None)
         if norm is not None:
             modules.remove(norm)

@@ -28,6 +28,19 @@ def test_features_from_what_is_below(norm: bool, bias: bool) -> None:
     )
 
 
+def test_means_over_a_residual_block_with_the_identity() -> None:
+    generator = torch.Generator().manual_seed(0)
+    network = build_network("resnet-slim", (20, 16, 3), 4, width=0.5)
+    network(torch.randn(9, 3, 20, 16, generator=generator))  # moves the statistics of the norms
+    network.eval()
+    x = torch.randn(5, 3, 20, 16, generator=generator)
+    last = network.last_layer()
+    below = nn.Sequential(*last.below)(x)
+    torch.testing.assert_close(torch.relu(below @ last.weight.T + last.bias), network.features(x))
+    with pytest.raises(NetworkError, match="dense layer and a ReLU"):
+        build_network("resnet-slim", (20, 16, 3), 4, width=0.5, mirror=True).last_layer()
+
+
 def test_networks_by_name() -> None:
     dense = build_network("dense", (7,), 2).last_layer()
     assert dense.weight.size(1) == 7

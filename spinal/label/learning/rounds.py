@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from spinal.label.learning.audit import Accuracy, audit_probs, estimate_accuracy
 from spinal.label.store.networks import parse_network
 from spinal.label.store.settings import ProjectSettings
 from spinal.learner import ActiveLearner, MultiLearner, PoolDryError
-from spinal.networks import TrainSettings, build_network, compute_features
+from spinal.networks import SLIM, TrainSettings, build_network, compute_features
 from spinal.networks.network import derived_seed
 from spinal.posteriors import View
 from spinal.probabilities import entropy
@@ -41,6 +41,7 @@ DENSE = TrainSettings(learning_rate=4e-3, batch_size=32, weight_decay=0.3, label
 INPUT_DROPOUT = 0.5
 #: How complete networks are trained: pretrained ones with a lower learning rate.
 SCRATCH = TrainSettings(augment="shift")
+RESNET_SLIM = replace(SLIM, augment="shift")  # a mirror image may be of another class
 FINE_TUNED = TrainSettings(augment="shift", learning_rate=3e-4, epochs=10, min_steps=100)
 
 
@@ -288,7 +289,7 @@ def make_learner(
 ) -> ActiveLearner:
     """The learner of a project, on features or on images; see `spinal.label.store.networks`."""
     name, whole, size = parse_network(settings.network)
-    n_classes, training = len(settings.classes), SCRATCH
+    n_classes = len(settings.classes)
     acquisition = settings.acquisition
     if whole is None:
         if acquisition is None and settings.method == "spn-cnn":
@@ -300,6 +301,7 @@ def make_learner(
         network, training = build_fine_tuned(encoder, n_classes, seed=seed), FINE_TUNED
     else:
         network = build_from_scratch(name, size, n_classes, seed=seed)
+        training = RESNET_SLIM if name == "resnet-slim" else SCRATCH
     return ActiveLearner(
         pool, network, settings.method, acquisition, seed, cache=cache, candidates=CANDIDATES,
         training=training,

@@ -58,8 +58,8 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for module in (rounds, fitted):
         monkeypatch.setattr(module, "build_fine_tuned", partial(build_fine_tuned, width=32))
     quick = TrainSettings(min_steps=60, max_steps=60, learning_rate=3e-3)
-    monkeypatch.setattr(rounds, "SCRATCH", quick)
-    monkeypatch.setattr(rounds, "FINE_TUNED", quick)
+    for settings in ("SCRATCH", "RESNET_SLIM", "FINE_TUNED"):
+        monkeypatch.setattr(rounds, settings, quick)
     monkeypatch.setattr(worker, "QUIET", 0.0)
     (tmp_path / "own.py").write_text(OWN)
     make_images(tmp_path / "images", 40)
@@ -79,7 +79,10 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     "network",
     [
         "fine-tuned",
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("lenet@16", "vgg@16")),
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("lenet@16", "resnet-slim@16", "vgg@16")
+        ),
     ],
 )
 def test_from_the_first_question_to_the_exported_classifier(
