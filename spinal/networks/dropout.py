@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from spinal.networks.evaluation import evaluating
 from spinal.networks.graphs import cut, dependents, trace
 from spinal.networks.network import Network, NetworkError, derived_seed
+from spinal.networks.residual import Mirrored
 
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
@@ -118,8 +119,10 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
         NetworkError: if it has no dropout layer. Layers with a rate of 0 are allowed; they drop
             nothing, see `DropoutSplit.is_random`.
     """
+    # These take another path in training, so calls inside them cannot be traced.
+    whole = [m for m in network.modules() if isinstance(m, Mirrored) and not _has_dropout(m)]
     try:
-        traced = trace(network)
+        traced = trace(network, whole)
     except NetworkError:
         _require_dropout(network.modules())
         return DropoutSplit(_Tuple(), _fixed(copy.deepcopy(network)))
@@ -132,6 +135,10 @@ def split_at_dropout(network: nn.Module) -> DropoutSplit:
         _flatten_first(traced, root)
     trunk, tail = cut(traced, dependents(traced, roots))
     return DropoutSplit(trunk, _joined(_fixed(tail)))
+
+
+def _has_dropout(module: nn.Module) -> bool:
+    return any(isinstance(each, _DROPOUTS) for each in module.modules())
 
 
 def set_dropout(network: Network, rate: float | Sequence[float]) -> None:

@@ -189,6 +189,20 @@ def test_what_cannot_be_traced_is_sampled_as_a_whole() -> None:
         split_at_dropout(module)
 
 
+def test_features_of_mirrored_images_are_computed_once() -> None:
+    network = build_network("resnet-slim", (20, 16, 3), 4, width=0.5, dropout=0.5, mirror=True)
+    x = torch.randn(6, 3, 20, 16, generator=torch.Generator().manual_seed(0))
+    network(x)  # moves the statistics of the norms
+    network.eval()
+    split = split_at_dropout(network)
+    assert [type(module) for module in split.trunk.modules()].count(nn.Conv2d) > 0
+    assert not any(isinstance(module, nn.Conv2d) for module in split.tail.modules())
+    with torch.no_grad():
+        (features,) = split.trunk(x)
+        torch.testing.assert_close(features, network.features(x))
+        assert len({sample.sum().item() for sample in split.samples(x, 5)}) == 5
+
+
 def test_a_rate_of_0_drops_nothing() -> None:
     module, x = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0), nn.Linear(4, 2)), torch.randn(5, 3)
     split = split_at_dropout(module)
