@@ -1,10 +1,12 @@
-"""Accuracy and cost of training settings for the LeNet, from 20 to 1,000 labels.
+"""Accuracy and cost of training settings for the LeNet, and of other networks with their own.
 
 Labelled points are drawn at random from the training set; accuracy is measured on 2,000 other
 points of the training set (297 for digits), and seconds on one core. There is a row for each recipe
 and dataset, with the mean over all seeds, and the seconds of one fit in brackets.
 
     python benchmarks/network_settings.py --recipes tuned "batch 64" --seeds 3
+    python benchmarks/network_settings.py --recipes tuned resnet-slim vgg \
+      --datasets cifar10 svhn fashion-mnist --labels 1000
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import torch
 from spinal.data import Dataset, load_dataset
 from spinal.networks import (
     PAPER_LENET,
+    SLIM,
     TUNED,
     TrainSettings,
     build_network,
@@ -49,21 +52,32 @@ RECIPES: dict[str, TrainSettings] = {
     "batch 32, rate .004, smoothing .2": replace(SMOOTHED, label_smoothing=0.2),
     "batch 64": replace(PLAIN, batch_size=64, epochs=51, min_steps=300),
     "paper": PAPER_LENET,
+    "resnet-slim": SLIM,
+    "vgg": TUNED,
 }
+#: Networks other than the LeNet, by recipe, and their widths: those of `spinal label`.
+NETWORKS = {"resnet-slim": 1.0, "vgg": 0.25}
 
 
-def measure(
-    dataset: Dataset, labels: int, settings: TrainSettings, seed: int
-) -> tuple[float, float]:
+def measure(dataset: Dataset, labels: int, recipe: str, seed: int) -> tuple[float, float]:
     """Validation accuracy, and seconds of CPU time, of one fit."""
     order = np.random.default_rng(seed).permutation(len(dataset.train_labels))
     held = min(2000, len(order) - 1000)
     validation, labelled = order[:held], np.sort(order[held : held + labels])
-    network = build_network("lenet", dataset.train_images.shape[1:], len(dataset.classes))
+    network = build_network(
+        recipe if recipe in NETWORKS else "lenet",
+        dataset.train_images.shape[1:],
+        len(dataset.classes),
+        width=NETWORKS.get(recipe, 1.0),
+    )
     network.preprocess.fit(dataset.train_images)
     before = time.process_time()
     train_network(
-        network, dataset.train_images[labelled], dataset.train_labels[labelled], settings, seed=seed
+        network,
+        dataset.train_images[labelled],
+        dataset.train_labels[labelled],
+        RECIPES[recipe],
+        seed=seed,
     )
     seconds = time.process_time() - before
     logits = predict_logits(network, compute_features(network, dataset.train_images, validation))
@@ -87,9 +101,7 @@ def main() -> None:
         for recipe in options.recipes:
             cells = []
             for labels in options.labels:
-                runs = [
-                    measure(dataset, labels, RECIPES[recipe], seed) for seed in range(options.seeds)
-                ]
+                runs = [measure(dataset, labels, recipe, seed) for seed in range(options.seeds)]
                 accuracy, seconds = np.mean(runs, axis=0)
                 cells.append(f"{accuracy:.3f} ({seconds:.1f})")
             print(f"| {recipe} | {name} | " + " | ".join(cells) + " |")
