@@ -22,8 +22,10 @@ from benchmarks.claims.runs import (
     SPN,
     SPN_ENTROPY,
     after_a_choice,
+    area,
     batches,
     cost,
+    experiment,
     markdown_table,
     phase_costs,
     shown,
@@ -50,12 +52,15 @@ def page() -> str:
     found, by_batches = list(small().values()), list(batches().values())
     sections = [line for e in found for line in _section(e, (RANDOM, SPN_ENTROPY))]
     batch_sections = [line for e in by_batches for line in _section(e, (RANDOM, *BATCHBALD))]
+    reserved = experiment("small/reserved", name="svhn-batchbald@small")
     return TEMPLATE.read_text(encoding="utf-8").format(
         results="\n".join(sections),
         differences="\n".join(_differences(found, PAIRS)),
         best="\n".join(best_competitors(found)),
         others="\n".join(_others(found)),
         batches="\n".join(batch_sections),
+        reserved=area(reserved, BATCHBALD[0]),
+        not_reserved=area(batches()["svhn-batchbald@small"], BATCHBALD[1]),
         batch_differences="\n".join(_differences(by_batches, BATCH_PAIRS)),
         costs="\n".join(_costs(found)),
         reserve="\n".join(_reserve()),
@@ -197,7 +202,5 @@ def _costs(found: Sequence[Experiment]) -> Iterator[str]:
 
 if __name__ == "__main__":
     write_text(PAGE, page())
-    for experiment in (*small().values(), *batches().values()):
-        save(
-            learning_curves(experiment, paper=True), PAGE.with_name(f"small-{experiment.paper}.svg")
-        )
+    for e in (*small().values(), *batches().values()):
+        save(learning_curves(e, paper=True), PAGE.with_name(f"small-{e.paper}.svg"))

@@ -25,6 +25,7 @@ from benchmarks.claims.runs import (
     ends_at,
     excludes_zero,
     experiment,
+    four_members,
     listed,
     markdown_table,
     seeds,
@@ -139,15 +140,22 @@ def ensembles() -> dict[str, object]:
     found = {
         SMALL[name]: e for name, e in small().items() if {SPN_ENSEMBLE, ENSEMBLE} <= {*e.methods}
     }
-    rows = [
-        [
-            name, *(area(e, method) for method in (SPN_ENSEMBLE, ENSEMBLE)),
-            *(shown(difference(e, SPN_ENSEMBLE, other)) for other in (ENSEMBLE, SPN, SOFTMAX)),
-            f"{cost(e, SPN_ENSEMBLE, ENSEMBLE):.2f}",
-        ]
-        for name, e in {"digits": digits(), **found}.items()
-    ]  # fmt: skip
-    head = ["", "SPN ensemble", "ensemble", "difference", "over SPN-CNN"]
+    fewer = {SMALL[name]: e for name, e in four_members().items()}
+    rows = []
+    for name, e in {"digits": digits(), **found}.items():
+        for members, of_spns in ((5, e), (4, fewer.get(name))):
+            if of_spns is None:
+                continue
+            own = of_spns.areas[SPN_ENSEMBLE]
+            leads = [
+                (own - e.areas[other]).dropna().to_numpy(float)
+                for other in (ENSEMBLE, SPN, SOFTMAX)
+            ]
+            rows.append([
+                name, str(members), area(of_spns, SPN_ENSEMBLE), area(e, ENSEMBLE),
+                *map(shown, leads), f"{cost(of_spns, SPN_ENSEMBLE, ENSEMBLE, of=e):.2f}",
+            ])  # fmt: skip
+    head = ["", "members", "SPN ensemble", "ensemble", "difference", "over SPN-CNN"]
     head += ["over Deterministic", "cost"]
     return {"table": "\n".join(markdown_table(head, rows)), "digits_seeds": len(over_plain)}
 
@@ -183,9 +191,12 @@ def spn_batchbald() -> dict[str, object]:
     found = {BATCHES[name]: difference(e, spn, other) for name, e in batches().items()}
     signs = {name: [1 if x > 0 else -1 for x in lead] for name, lead in found.items()}
     assert signs == {"SVHN": [1], "CIFAR-10": [-1]}
+    reserved = experiment("small/reserved", name="svhn-batchbald@small").areas[spn]
+    before = (reserved - batches()["svhn-batchbald@small"].areas[other]).dropna()
     return {
         "trained": shown(trained),
         "closed": shown(closed),
+        "reserved": shown(before.to_numpy(float)),
         "seeds": len(closed),
         "small": listed([f"{shown(lead)} on {name}" for name, lead in found.items()]),
         "small_seeds": seeds(min(map(len, found.values()))),

@@ -77,6 +77,31 @@ def _complete(names: Iterable[str], methods: Sequence[str]) -> dict[str, Experim
     return {name: found[name] for name in names if name in found}
 
 
+@cache
+def four_members() -> dict[str, Experiment]:
+    """Runs of SPN ensembles of four members, by protocol, to compare with ensembles of five."""
+    return _by_protocol(RESULTS / "small" / "four-members")
+
+
+@cache
+def timed() -> dict[str, Experiment]:
+    """Random and SPN-CNN, by protocol: a core each, at the same time, and nothing else running."""
+    return _by_protocol(RESULTS / "small" / "timed")
+
+
+def _by_protocol(folder: Path) -> dict[str, Experiment]:
+    runs = stored_runs(folder) if folder.exists() else []
+    assert all(run.is_finished for run in runs)
+    found = {e.name: e for e in experiments(runs)}
+    return {name: found[name] for name in SMALL if name in found}
+
+
+def seconds(e: Experiment, method: str) -> dict[str, float]:
+    """Seconds of each phase, in all rounds and seeds."""
+    records = [record for run in e.of(method) for record in run.rounds]
+    return {phase: sum(record.seconds.get(phase, 0) for record in records) for phase in PHASES}
+
+
 def phase_costs(e: Experiment, method: str) -> dict[str, float]:
     """Seconds of each phase over those of the network in the same run; mean over seeds.
 
@@ -91,10 +116,13 @@ def phase_costs(e: Experiment, method: str) -> dict[str, float]:
     return dict(zip(PHASES, np.mean(costs, axis=0).tolist(), strict=True))
 
 
-def cost(e: Experiment, method: str, other: str = RANDOM) -> float:
-    """Seconds of a method over those of another, both in units of training the network."""
-    first, second = (sum(phase_costs(e, name).values()) for name in (method, other))
-    return first / second
+def cost(e: Experiment, method: str, other: str = RANDOM, of: Experiment | None = None) -> float:
+    """Seconds of a method over those of another, both in units of training the network.
+
+    ``of``: the runs of the other method, if they are not in ``e``.
+    """
+    first, second = phase_costs(e, method), phase_costs(of or e, other)
+    return sum(first.values()) / sum(second.values())
 
 
 def digits() -> Experiment:
