@@ -143,7 +143,8 @@ def fit_logistic(
     kind, number = choice
     units = Units.fit(x if reference is None else reference, kind)
     coordinates = Coordinates.fit(x, units)
-    *_, (weight, bias) = logistic_path(coordinates(x), y, n_classes, PENALTIES[:number])
+    chosen = PENALTIES[number - 1 : number]  # no path is needed: it would end at the same minimum
+    ((weight, bias),) = logistic_path(coordinates(x), y, n_classes, chosen)
     counts = torch.bincount(y, minlength=n_classes)
     return Logistic(coordinates, weight, bias, counts, torch.tensor(number)), held_log_probs
 
