@@ -21,10 +21,19 @@ variance v without confidences,
 .. math::
     m = (n - 2) \frac{\operatorname{Var}(c) / n}{v} ,
 
-where 2 accounts for :math:`\lambda` and the mean, which come from the same answers. The interval is
-the Jeffreys interval for :math:`m \hat\theta` right answers out of m: the quantiles of
-:math:`\operatorname{Beta}(m \hat\theta + \tfrac12, m (1 - \hat\theta) + \tfrac12)`, extended to
-include an estimate of 0 or 1. ``results/coverage.md`` shows its coverage in simulations.
+where 2 accounts for :math:`\lambda` and the mean, which come from the same answers. The limits of
+the interval are quantiles of
+
+.. math::
+    \operatorname{Beta}\big(m \hat\theta + u,\; m (1 - \hat\theta) + 1 - u\big),
+
+extended to include an estimate of 0 or 1. With :math:`u = \tfrac12` this is the Jeffreys interval.
+But few numbers of right answers are possible, and it would hold too often for some accuracies and
+not often enough for others. A random u from 0 to 1 makes all numbers possible (Stevens, 1950). Here
+u is the probability that n random images have a higher mean confidence than those of the audit: it
+is random, too, and large if the audit happened to get hard images. It is limited to [.01, .99],
+since otherwise a few right answers could leave no doubt at all.
+``results/coverage.md`` shows how often the interval holds in simulations.
 
 The estimate is slightly too low: models without some answers are slightly worse, and the model had
 no reason to ask for images similar to those of the audit.
@@ -41,6 +50,9 @@ from scipy.stats import beta
 
 #: A model that judges images of the audit is trained without at most this share of the answers.
 LEFT_OUT = 0.05
+#: The least and the greatest u, and from how many draws of random images it is computed.
+_LIMITS = (0.01, 0.99)
+_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -84,8 +96,22 @@ def estimate_accuracy(
         answers *= max(np.var(c, ddof=1) / variance, 1.0)
     shift = weight * (others.mean() - f.mean()) if weight else 0.0
     value = float(np.clip(c.mean() + shift, 0, 1))
-    low, high = beta.ppf((0.025, 0.975), answers * value + 0.5, answers * (1 - value) + 0.5)
+    u = _hardness(f, others)
+    low, high = beta.ppf((0.025, 0.975), answers * value + u, answers * (1 - value) + 1 - u)
     return Accuracy(value, min(float(low), value), max(float(high), value), n, int(c.sum()))
+
+
+def _hardness(confidence: NDArray, others: NDArray) -> float:
+    """The probability that random images have a higher mean confidence than these; see above.
+
+    Draws use a fixed seed. Equal means count half, so the result is 1/2 if all confidences are
+    equal.
+    """
+    everyone = np.concatenate([confidence, others])
+    drawn = np.random.default_rng(0).choice(everyone, (_DRAWS, len(confidence))).mean(1)
+    mean = confidence.mean()
+    u = (drawn > mean).mean() + np.isclose(drawn, mean, rtol=0, atol=1e-9).mean() / 2
+    return float(np.clip(u, *_LIMITS))
 
 
 def audit_folds(audited: int, labelled: int) -> NDArray[np.int64]:
