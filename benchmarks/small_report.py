@@ -28,8 +28,11 @@ from benchmarks.claims.runs import (
     experiment,
     markdown_table,
     phase_costs,
+    seconds,
     shown,
     small,
+    timed,
+    timed_ratio,
 )
 from spinal.files import write_text
 from spinal.report.curves import learning_curves
@@ -63,6 +66,7 @@ def page() -> str:
         not_reserved=area(batches()["svhn-batchbald@small"], BATCHBALD[1]),
         batch_differences="\n".join(_differences(by_batches, BATCH_PAIRS)),
         costs="\n".join(_costs(found)),
+        timed="\n".join(_timed()),
         reserve="\n".join(_reserve()),
     )
 
@@ -198,6 +202,18 @@ def _costs(found: Sequence[Experiment]) -> Iterator[str]:
             cells = [f"{cost:.3f}" for cost in costs.values()]
             rows.append([e.title, title(method), *cells, f"{sum(costs.values()):.2f}"])
     yield from markdown_table(["", "", *PHASES, "all"], rows, words=2)
+
+
+def _timed() -> Iterator[str]:
+    """Seconds of pairs of runs that were measured in quiet."""
+    rows = []
+    for e in timed().values():
+        for method in (RANDOM, SPN):
+            spent = seconds(e, method)
+            ratio = f"{timed_ratio(e):.2f}" if method == SPN else ""
+            cells = [f"{value:.1f}" for value in (*spent.values(), sum(spent.values()))]
+            rows.append([e.title, title(method), *cells, ratio])
+    yield from markdown_table(["", "", *PHASES, "all", "ratio"], rows, words=2)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from benchmarks.claims.runs import (
     seeds,
     shown,
     small,
+    timed,
+    timed_ratio,
 )
 from spinal.report.numbers import decimal, percent, points
 from spinal.report.read import stored_runs
@@ -178,6 +180,7 @@ def costs() -> dict[str, object]:
         "some": decimal(ratios["spn-cnn"], 1),
         "whole": decimal(ratios["spn-cnn, whole pool"], 1),
         "small": listed([f"{cost(e, SPN):.2f} ({SMALL[name]})" for name, e in small().items()]),
+        "timed": listed([f"{timed_ratio(e):.2f} ({SMALL[name]})" for name, e in timed().items()]),
     }
 
 

@@ -102,6 +102,11 @@ def seconds(e: Experiment, method: str) -> dict[str, float]:
     return {phase: sum(record.seconds.get(phase, 0) for record in records) for phase in PHASES}
 
 
+def timed_ratio(e: Experiment) -> float:
+    """Seconds of SPN-CNN over those of Random."""
+    return sum(seconds(e, SPN).values()) / sum(seconds(e, RANDOM).values())
+
+
 def phase_costs(e: Experiment, method: str) -> dict[str, float]:
     """Seconds of each phase over those of the network in the same run; mean over seeds.
 
