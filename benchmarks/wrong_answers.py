@@ -4,7 +4,10 @@
 800 points with the smallest margin. A share of them is wrong: replaced by another class at random.
 Answers are checked as on the page. k is the expected number of wrong answers.
 
-    python -m benchmarks.wrong_answers --cache DIR --out results/wrong-answers.md
+The labels of solar-cells are noisy themselves. The package elpv-dataset has the probabilities that
+experts gave; labels between 0 and 1 are *doubtful*.
+
+    python -m benchmarks.wrong_answers --cache DIR --experts labels.csv --out results/wrong-answers.md
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.anywhere.features import load_points
-from benchmarks.anywhere.sets import Points, read_suite
+from benchmarks.anywhere.sets import Points, image_paths, read_suite
 from benchmarks.machine import commit
 from spinal.classifiers import fit_gaussian, held_out_parts
 from spinal.data import as_points
@@ -29,6 +32,19 @@ SETS = ("cifar-10--efficientnet-lite0", "solar-cells--efficientnet-lite0", "news
 ANSWERS, FIRST, CANDIDATES = 300, 100, 800
 
 
+def doubtful_cells(experts: Path) -> NDArray[np.bool_]:
+    """Which training points of solar-cells experts were not sure of.
+
+    Args:
+        experts: ``labels.csv`` of elpv-dataset: on each line a file, the probability, and a type.
+    """
+    lines = [line.split() for line in experts.read_text().splitlines()]
+    probability = {Path(file).name: float(value) for file, value, _ in lines}
+    sure = {0.0, 1.0}
+    paths = image_paths("solar-cells", "train")
+    return np.array([probability[path.name] not in sure for path in paths])
+
+
 def fit(x: NDArray, y: NDArray[np.int64], points: Points) -> NDArray:
     """Class probabilities of all points of the set by a circuit that learnt these; test last."""
     features, labels = torch.from_numpy(x), torch.from_numpy(y)
@@ -38,8 +54,13 @@ def fit(x: NDArray, y: NDArray[np.int64], points: Points) -> NDArray:
     return model.log_probs(everything).exp().numpy()
 
 
-def measure(points: Points, wrong: float, seed: int) -> dict[str, float]:
-    """Shares of wrong answers among those listed, and accuracies after learning."""
+def measure(
+    points: Points, wrong: float, seed: int, doubtful: NDArray[np.bool_] | None
+) -> dict[str, float]:
+    """Shares of wrong answers among those listed, and accuracies after learning.
+
+    With ``doubtful`` points of the training set, also shares of wrong or doubtful answers.
+    """
     random = np.random.default_rng(seed)
     x, n_classes, n_train = points.x_train, len(points.classes), len(points.y_train)
     first = random.permutation(n_train)[:FIRST]
@@ -68,6 +89,11 @@ def measure(points: Points, wrong: float, seed: int) -> dict[str, float]:
     results = {name: mistaken[order[:k]].mean() for name, order in orders.items()}
     results["first 10"] = mistaken[orders["listed"][:10]].mean()
     results["recall"] = mistaken[orders["listed"]].sum() / mistaken.sum()
+    if doubtful is not None:
+        either = mistaken | doubtful[asked]
+        results["listed, or doubtful"] = either[orders["listed"][:k]].mean()
+        results["first 10, or doubtful"] = either[orders["listed"][:10]].mean()
+        results["all answers: doubtful"] = doubtful[asked].mean()
 
     again, pruned = orders["listed"][: int(AGAIN * ANSWERS)], orders["listed"][:k]
     corrected = given.copy()
@@ -88,24 +114,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cache", type=Path, required=True, help="where features are kept")
+    parser.add_argument("--experts", type=Path, help="labels.csv of elpv-dataset")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     entries = {entry.full: entry for entry in read_suite()}
     lines = [f"`python -m benchmarks.wrong_answers`, seeds 0 to {options.seeds - 1}, commit "
              f"{commit('spinal')}; percent", ""]  # fmt: skip
-    for name in SETS:
-        points = load_points(entries[name], options.cache)
+    rows: list[dict[str, str]] = []
+    for name in options.sets:
+        points, doubtful = load_points(entries[name], options.cache), None
+        if options.experts is not None and name.startswith("solar-cells"):
+            doubtful = doubtful_cells(options.experts)
         for wrong in (0.05, 0.1):
-            runs = [measure(points, wrong, seed) for seed in range(options.seeds)]
-            if len(lines) == 2:
-                lines += [
-                    f"| set | wrong | {' | '.join(runs[0])} |",
-                    "|---" * (len(runs[0]) + 2) + "|",
-                ]
-            means = [f"{100 * np.mean([run[key] for run in runs]):.1f}" for key in runs[0]]
-            lines.append(f"| {name} | {100 * wrong:.0f} | {' | '.join(means)} |")
-            print(lines[-1], flush=True)
+            runs = [measure(points, wrong, seed, doubtful) for seed in range(options.seeds)]
+            means = {key: f"{100 * np.mean([run[key] for run in runs]):.1f}" for key in runs[0]}
+            rows.append({"set": name, "wrong": f"{100 * wrong:.0f}"} | means)
+            print(rows[-1], flush=True)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += [f"| {' | '.join(row.get(key, '') for key in columns)} |" for row in rows]
     if options.out:
         options.out.write_text("\n".join(lines) + "\n")
 

@@ -29,6 +29,7 @@ else:
 SUITE = Path(__file__).with_name("suite.toml")
 #: The most points that are used of a set: of its training part, and of its test part.
 MOST = (8000, 2000)
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,28 @@ def _published(name: str) -> Points:
 def _texts(name: str) -> Points:
     train, test = (
         pd.read_csv(_folder() / "text" / name / f"{part}.csv", keep_default_na=False)
-        for part in ("train", "test")
+        for part in PARTS
     )
     train, test = train.iloc[_draw(len(train), MOST[0])], test.iloc[_draw(len(test), MOST[1])]
     classes, y_train, y_test = _codes(train["label"], test["label"])
     return Points(list(train["text"]), y_train, list(test["text"]), y_test, classes)
 
 
+def image_paths(name: str, part: str) -> list[Path]:
+    """The files of the points of a set of images, in their order.
+
+    Args:
+        name: of the set.
+        part: ``train`` or ``test``.
+    """
+    paths = sorted((_folder() / "images" / name / part).glob("*/*"))
+    return [paths[i] for i in _draw(len(paths), MOST[PARTS.index(part)])]
+
+
 def _image_files(name: str) -> Points:
     parts: list[Any] = []
-    for part, most in zip(("train", "test"), MOST, strict=True):
-        paths = sorted((_folder() / "images" / name / part).glob("*/*"))
-        paths = [paths[i] for i in _draw(len(paths), most)]
+    for part in PARTS:
+        paths = image_paths(name, part)
         parts.append([_read_image(path) for path in paths])
         parts.append(pd.Series([path.parent.name for path in paths]))
     x_train, train, x_test, test = parts
