@@ -7,7 +7,7 @@ Answers are checked as on the page. k is the expected number of wrong answers.
 The labels of solar-cells are noisy themselves. The package elpv-dataset has the probabilities that
 experts gave; labels between 0 and 1 are *doubtful*.
 
-    python -m benchmarks.wrong_answers --cache DIR --experts labels.csv --out results/wrong-answers.md
+    python -m benchmarks.wrong_answers --cache DIR --experts labels.csv --out FILE
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@ on the labels, the network's own softmax, sharpened or softened, takes the place
 weights maximise the likelihood of held-out points, so another classifier replaces the circuit as
 far as it is better.
 
+A mixture of calibrated predictions is less sure than it should be (Ranjan and Gneiting, 2010). So
+on features that do not depend on the labels, its predictions are raised to a power and normalised.
+The power is chosen on held-out points, too. It does not change which class is the most probable.
+
 If there are unlabelled points, a circuit that also learned from them replaces the first one if it
 makes held-out points more likely.
 """
@@ -32,6 +36,8 @@ from spinal.probabilities import sharpened
 
 FOLDS = 5
 _SEED = 0
+#: How strongly the power of the mixture is drawn to 1, see `fit_sharpness`.
+_PULL = 5.0
 #: With more features than this, there are no trees, and logistic regression uses the circuit's
 #: units.
 MOST_FOR_TREES = 300
@@ -51,6 +57,7 @@ class Blend:
         sharpness: the power of the softmax of the network, ``[]``.
         from_pool: whether the circuit also learned from unlabelled points, ``[]``; None if there
             were none.
+        power: the power of the predictions of the mixture, ``[]``; None for 1.
     """
 
     gaussian: Gaussian
@@ -61,6 +68,7 @@ class Blend:
     trees: Trees | None = None
     sharpness: Tensor | None = None
     from_pool: Tensor | None = None
+    power: Tensor | None = None
 
     def log_probs(self, x: Tensor, head: Tensor | None = None) -> Tensor:
         """Log-probabilities ``[N, C]``, float64.
@@ -73,7 +81,8 @@ class Blend:
         if head is not None and self.sharpness is not None:
             others.append(sharpened(head.double(), float(self.sharpness)))
         shifted = [shift_prior(other, self.before, self.after) for other in others]
-        return mix([self.gaussian.log_probs(x), *shifted], self.weights)
+        mixed = mix([self.gaussian.log_probs(x), *shifted], self.weights)
+        return mixed if self.power is None else sharpened(mixed, float(self.power))
 
     def shares(self) -> dict[str, float]:
         """The weight of each classifier by its name; the circuit is ``spn``."""
@@ -138,15 +147,21 @@ def fit_on_vectors(
         trees, held_trees = fit_trees(x, y, n_classes, _SEED)
         held.append(torch.cat([held_trees[:0], *(held_trees[part.held] for part in parts)]))
     weights, from_pool = mixing_weights(held, held_y), None
+    mixed = mix(held, weights)
     if pool is not None and parts:
         taught, held_taught = fit_gaussian_to_pool(pool, y, n_classes, parts, kinds[0])
         held_with = [held_taught, *held[1:]]
         weights_with = mixing_weights(held_with, held_y)
-        better = held_out_gain(mix(held_with, weights_with), mix(held, weights), held_y) > 0
-        gaussian, weights = (taught, weights_with) if better else (gaussian, weights)
+        mixed_with = mix(held_with, weights_with)
+        better = held_out_gain(mixed_with, mixed, held_y) > 0
+        if better:
+            gaussian, weights, mixed = taught, weights_with, mixed_with
         from_pool = torch.tensor(better)
+    power = torch.tensor(fit_sharpness(mixed, held_y, _PULL))
     before = add_one(torch.bincount(y, minlength=n_classes))
-    return Blend(gaussian, weights, before, before, logistic, trees, from_pool=from_pool)
+    return Blend(
+        gaussian, weights, before, before, logistic, trees, from_pool=from_pool, power=power
+    )
 
 
 def fit_on_network(

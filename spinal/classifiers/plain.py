@@ -14,10 +14,13 @@ followed from its root, ``depth`` times: to the ``right`` if the node's ``featur
 
 .. math::
     p(c \mid x) = w_0\, p_0(c \mid x) + \sum_{m > 0} w_m
-      \frac{p_m(c \mid x)\, \mathrm{ratio}_c}{\sum_{c'} p_m(c' \mid x)\, \mathrm{ratio}_{c'}} .
+      \frac{p_m(c \mid x)\, \mathrm{ratio}_c}{\sum_{c'} p_m(c' \mid x)\, \mathrm{ratio}_{c'}} ,
+
+raised to the ``power``, if there is one, and normalised.
 
 Names are ``part/array``. The parts are ``variables``, ``circuit`` (see `spinal.circuits.plain`),
-``logistic``, ``trees``, ``network`` and ``mixture``, with ``weights`` in this order and ``ratio``.
+``logistic``, ``trees``, ``network`` and ``mixture``, with ``weights`` in this order, ``ratio`` and
+``power``.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ def blend_arrays(blend: Blend, head: tuple[Tensor, Tensor] | None) -> dict[str, 
     ratio = blend.after / blend.before
     arrays = circuit_arrays(blend.gaussian.circuit, blend.weights, ratio)
     arrays |= _named("variables", _variables(blend.gaussian))
+    if blend.power is not None:
+        arrays["mixture/power"] = blend.power
     if blend.logistic is not None:
         arrays |= _named("logistic", _logistic(blend.logistic))
     if blend.trees is not None:

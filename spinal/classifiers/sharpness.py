@@ -11,14 +11,18 @@ from spinal.probabilities import sharpened
 _CHOICES = torch.logspace(-1, 0.7, 35)
 
 
-def fit_sharpness(log_probs: Tensor, labels: Tensor) -> float:
-    """The power that makes held-out points most likely; 1 if there are none.
+def fit_sharpness(log_probs: Tensor, labels: Tensor, pull: float = 0.0) -> float:
+    r"""The power that makes held-out points most likely; 1 if there are none.
 
     Args:
         log_probs: predictions ``[N, C]`` for held-out points.
         labels: their classes ``[N]``.
+        pull: how strongly the power is drawn to 1: ``pull`` :math:`(\log \beta)^2` is added to the
+            loss of all points.
     """
     if not len(labels):
         return 1.0
-    losses = [float(held_out_loss(sharpened(log_probs, float(b)), labels)) for b in _CHOICES]
-    return float(_CHOICES[int(torch.tensor(losses).argmin())])
+    losses = torch.tensor([
+        float(held_out_loss(sharpened(log_probs, float(b)), labels)) for b in _CHOICES
+    ])  # fmt: skip
+    return float(_CHOICES[int((losses + pull / len(labels) * _CHOICES.log().square()).argmin())])

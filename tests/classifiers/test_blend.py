@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,48 @@ def test_sharpness_is_found() -> None:
     labels = truth.exp().multinomial(1, generator=torch.Generator().manual_seed(0)).squeeze(1)
     assert fit_sharpness((3 * truth).log_softmax(1), labels) == pytest.approx(1 / 3, rel=0.1)
     assert fit_sharpness(truth[:0], labels[:0]) == 1
+
+
+def test_a_power_is_drawn_to_one() -> None:
+    truth = random_log_probs(200, 4, 3)
+    labels = truth.exp().multinomial(1, generator=torch.Generator().manual_seed(0)).squeeze(1)
+    said = (3 * truth).log_softmax(1)
+    free, drawn, bound = (fit_sharpness(said, labels, pull) for pull in (0.0, 30.0, 1e6))
+    assert free < drawn < bound == pytest.approx(1, abs=0.05)
+    grid = torch.logspace(-1, 0.7, 35).tolist()
+    losses = [
+        200 * float(held_out_loss((b * said).log_softmax(1), labels)) + 30 * np.log(b) ** 2
+        for b in grid
+    ]
+    assert drawn == pytest.approx(grid[int(np.argmin(losses))])
+
+
+def test_a_mixture_of_calibrated_predictions_is_too_unsure_without_a_power() -> None:
+    """Each of two sees half of the evidence: each is calibrated, their mean is not."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(2, (20000,), generator=generator)
+    sides = (2 * labels - 1)[:, None] + 1.2 * torch.randn(20000, 2, generator=generator).double()
+    logits = 2 * sides / 1.2**2  # log p(1 | x) - log p(0 | x)
+    experts = [torch.stack([0 * z, z], 1).log_softmax(1) for z in logits.T]
+    mixed = mix(experts, torch.tensor([0.5, 0.5]).double())
+    assert [fit_sharpness(expert, labels) for expert in experts] == pytest.approx([1, 1], abs=0.1)
+    power = fit_sharpness(mixed, labels)
+    assert power > 1.2
+    wrong = mixed.argmax(1) != labels
+    for b, error in ((1.0, 0.05), (power, 0.02)):
+        confidence = (b * mixed).softmax(1).amax(1)
+        gap = abs(float(confidence.mean()) - float((~wrong).double().mean()))
+        assert gap < error if b == power else gap > error
+
+
+def test_the_power_of_a_blend_leaves_the_most_probable_class() -> None:
+    x, y = clouds(200, 6, 4)
+    blend = fit_on_vectors(x, y, 4)
+    assert blend.power is not None
+    without = replace(blend, power=None).log_probs(x)
+    expected = (float(blend.power) * without).log_softmax(1)
+    torch.testing.assert_close(blend.log_probs(x), expected)
+    assert (expected.argmax(1) == without.argmax(1)).all()
 
 
 def test_the_loss_counts_one_mistake_more() -> None:

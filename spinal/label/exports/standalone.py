@@ -179,8 +179,9 @@ class Classifier(nn.Module):
         tensors: those of its `PARTS`, by names such as ``circuit/log_prior``. ``circuit`` and
             ``mixture`` are required. With ``dense``, all others take ``relu(dense(x))``. With
             ``variables``, the circuit takes these. ``mixture`` has the ``weights [M]`` of the
-            circuit and then of the `OTHERS`, and the ``ratio [C]`` of class frequencies that
-            predictions of the others are multiplied by.
+            circuit and then of the `OTHERS`, the ``ratio [C]`` of class frequencies that
+            predictions of the others are multiplied by, and, optionally, the ``power []`` of its
+            predictions.
         classes: the names of the C classes.
         backbone: the encoder that must compute the features: its name, and the size of its images.
     """
@@ -218,6 +219,9 @@ class Classifier(nn.Module):
         for i, name in enumerate((name for name in OTHERS if name in parts), start=1):
             shifted = ratio * parts[name](x)
             probs = probs + weights[i] * shifted / shifted.sum(1, keepdim=True)
+        if "mixture/power" in self.names:
+            powered = probs ** self.tensor("mixture/power").to(probs.dtype)
+            probs = powered / powered.sum(1, keepdim=True)
         return probs, log_density
 
 
