@@ -11,18 +11,22 @@ from spinal.probabilities import sharpened
 _CHOICES = torch.logspace(-1, 0.7, 35)
 
 
-def fit_sharpness(log_probs: Tensor, labels: Tensor, pull: float = 0.0) -> float:
+def fit_sharpness(
+    log_probs: Tensor, labels: Tensor, usual: float = 1.0, pull: float = 0.0
+) -> float:
     r"""The power that makes held-out points most likely; 1 if there are none.
 
     Args:
         log_probs: predictions ``[N, C]`` for held-out points.
         labels: their classes ``[N]``.
-        pull: how strongly the power is drawn to 1: ``pull`` :math:`(\log \beta)^2` is added to the
-            loss of all points.
+        usual: :math:`\beta_0`, a power that the result is drawn to.
+        pull: how strongly: ``pull`` :math:`(\log \beta / \beta_0)^2` is added to the loss of all
+            points.
     """
     if not len(labels):
         return 1.0
     losses = torch.tensor([
         float(held_out_loss(sharpened(log_probs, float(b)), labels)) for b in _CHOICES
     ])  # fmt: skip
-    return float(_CHOICES[int((losses + pull / len(labels) * _CHOICES.log().square()).argmin())])
+    away = (_CHOICES / usual).log().square()
+    return float(_CHOICES[int((losses + pull / len(labels) * away).argmin())])

@@ -101,15 +101,15 @@ def test_sharpness_is_found() -> None:
     assert fit_sharpness(truth[:0], labels[:0]) == 1
 
 
-def test_a_power_is_drawn_to_one() -> None:
+def test_a_power_is_drawn_to_the_usual_one() -> None:
     truth = random_log_probs(200, 4, 3)
     labels = truth.exp().multinomial(1, generator=torch.Generator().manual_seed(0)).squeeze(1)
     said = (3 * truth).log_softmax(1)
-    free, drawn, bound = (fit_sharpness(said, labels, pull) for pull in (0.0, 30.0, 1e6))
-    assert free < drawn < bound == pytest.approx(1, abs=0.05)
+    free, drawn, bound = (fit_sharpness(said, labels, 1.2, pull) for pull in (0.0, 30.0, 1e6))
+    assert free < drawn < bound == pytest.approx(1.2, rel=0.07)
     grid = torch.logspace(-1, 0.7, 35).tolist()
     losses = [
-        200 * float(held_out_loss((b * said).log_softmax(1), labels)) + 30 * np.log(b) ** 2
+        200 * float(held_out_loss((b * said).log_softmax(1), labels)) + 30 * np.log(b / 1.2) ** 2
         for b in grid
     ]
     assert drawn == pytest.approx(grid[int(np.argmin(losses))])
