@@ -205,7 +205,7 @@ def _costs(found: Sequence[Experiment]) -> Iterator[str]:
 
 
 def _timed() -> Iterator[str]:
-    """Seconds of pairs of runs that were measured in quiet."""
+    """Seconds of pairs of runs on an otherwise idle machine."""
     rows = []
     for e in timed().values():
         for method in (RANDOM, SPN):

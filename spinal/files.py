@@ -205,11 +205,16 @@ def _checksum(content: bytes, said: str) -> str:
     return hashlib.sha256(content.replace(said.encode(), _UNSIGNED.encode(), 1)).hexdigest()
 
 
-def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_tensors(path: Path, kind: str, *earlier: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The header and the tensors of a file that `write_tensors` wrote. Nothing is unpickled.
 
+    Args:
+        path: the file.
+        kind: its format.
+        earlier: earlier formats that are accepted, too.
+
     Raises:
-        FileFormatError: if the file is missing, damaged, or not of that kind.
+        FileFormatError: if the file is missing, damaged, or not of these kinds.
     """
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file")
@@ -219,7 +224,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise FileFormatError(f"{path}: not a safetensors file, or damaged ({error})") from error
-    if metadata.get("format") != kind:
+    if metadata.get("format") not in (kind, *earlier):
         what = kind.partition("/")[0].replace(".", " ")
         raise FileFormatError(
             f"{path}: a safetensors file, but not a {what} "

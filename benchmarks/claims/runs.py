@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spinal.report.experiment import Experiment, experiments, paired
 from spinal.report.numbers import percent, points, with_interval
-from spinal.report.read import stored_runs
+from spinal.report.read import StoredRun, stored_runs
 from spinal.report.statistics import MIN_SEEDS, t_interval
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -98,8 +98,12 @@ def _by_protocol(folder: Path) -> dict[str, Experiment]:
 
 def seconds(e: Experiment, method: str) -> dict[str, float]:
     """Seconds of each phase, in all rounds and seeds."""
-    records = [record for run in e.of(method) for record in run.rounds]
-    return {phase: sum(record.seconds.get(phase, 0) for record in records) for phase in PHASES}
+    each = [_seconds(run) for run in e.of(method)]
+    return {phase: sum(spent[phase] for spent in each) for phase in PHASES}
+
+
+def _seconds(run: StoredRun) -> dict[str, float]:
+    return {p: sum(record.seconds.get(p, 0) for record in run.rounds) for p in PHASES}
 
 
 def timed_ratio(e: Experiment) -> float:
@@ -116,7 +120,7 @@ def phase_costs(e: Experiment, method: str) -> dict[str, float]:
     for run in e.of(method):
         if (e.name, method, run.seed) in PAUSED:
             continue
-        total = {p: sum(record.seconds.get(p, 0) for record in run.rounds) for p in PHASES}
+        total = _seconds(run)
         costs.append([total[phase] / total["network"] for phase in PHASES])
     return dict(zip(PHASES, np.mean(costs, axis=0).tolist(), strict=True))
 

@@ -8,7 +8,8 @@ far as it is better.
 
 A mixture of calibrated predictions is less sure than it should be (Ranjan and Gneiting, 2010). So
 on features that do not depend on the labels, its predictions are raised to a power and normalised.
-The power is chosen on held-out points, too. It does not change which class is the most probable.
+The power is chosen on held-out points, too. Other class frequencies are taken into account after
+that.
 
 If there are unlabelled points, a circuit that also learned from them replaces the first one if it
 makes held-out points more likely.
@@ -36,9 +37,9 @@ from spinal.probabilities import sharpened
 
 FOLDS = 5
 _SEED = 0
-#: What the power of the mixture is drawn to, and how strongly; see `fit_sharpness`. Held-out
-#: predictions are by models with fewer labels, and labelled points are often harder than others, so
-#: a power above 1 is usual.
+#: What the power of the mixture is drawn to, and how strongly; see `fit_sharpness`. The power that
+#: held-out points favour is rather too small: their predictions are by models with fewer labels,
+#: and labelled points are often harder than others.
 _USUAL, _PULL = 1.2, 10.0
 #: With more features than this, there are no trees, and logistic regression uses the circuit's
 #: units.
@@ -84,7 +85,10 @@ class Blend:
             others.append(sharpened(head.double(), float(self.sharpness)))
         shifted = [shift_prior(other, self.before, self.after) for other in others]
         mixed = mix([self.gaussian.log_probs(x), *shifted], self.weights)
-        return mixed if self.power is None else sharpened(mixed, float(self.power))
+        if self.power is None:
+            return mixed
+        powered = sharpened(shift_prior(mixed, self.after, self.before), float(self.power))
+        return shift_prior(powered, self.before, self.after)
 
     def shares(self) -> dict[str, float]:
         """The weight of each classifier by its name; the circuit is ``spn``."""

@@ -143,7 +143,8 @@ def fit_logistic(
     kind, number = choice
     units = Units.fit(x if reference is None else reference, kind)
     coordinates = Coordinates.fit(x, units)
-    chosen = PENALTIES[number - 1 : number]  # no path is needed: it would end at the same minimum
+    # One solution from the start. It is as close to the minimum as the end of a path would be.
+    chosen = PENALTIES[number - 1 : number]
     ((weight, bias),) = logistic_path(coordinates(x), y, n_classes, chosen)
     counts = torch.bincount(y, minlength=n_classes)
     return Logistic(coordinates, weight, bias, counts, torch.tensor(number)), held_log_probs

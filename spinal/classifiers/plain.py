@@ -14,9 +14,10 @@ followed from its root, ``depth`` times: to the ``right`` if the node's ``featur
 
 .. math::
     p(c \mid x) = w_0\, p_0(c \mid x) + \sum_{m > 0} w_m
-      \frac{p_m(c \mid x)\, \mathrm{ratio}_c}{\sum_{c'} p_m(c' \mid x)\, \mathrm{ratio}_{c'}} ,
+      \frac{p_m(c \mid x)\, \mathrm{ratio}_c}{\sum_{c'} p_m(c' \mid x)\, \mathrm{ratio}_{c'}} .
 
-raised to the ``power``, if there is one, and normalised.
+With a ``power`` :math:`\beta`, it becomes
+:math:`\mathrm{ratio}_c\, (p(c \mid x) / \mathrm{ratio}_c)^\beta`, normalised.
 
 Names are ``part/array``. The parts are ``variables``, ``circuit`` (see `spinal.circuits.plain`),
 ``logistic``, ``trees``, ``network`` and ``mixture``, with ``weights`` in this order, ``ratio`` and

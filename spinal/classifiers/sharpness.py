@@ -14,17 +14,17 @@ _CHOICES = torch.logspace(-1, 0.7, 35)
 def fit_sharpness(
     log_probs: Tensor, labels: Tensor, usual: float = 1.0, pull: float = 0.0
 ) -> float:
-    r"""The power that makes held-out points most likely; 1 if there are none.
+    r"""The power that makes held-out points most likely; ``usual`` if there are none.
 
     Args:
         log_probs: predictions ``[N, C]`` for held-out points.
         labels: their classes ``[N]``.
         usual: :math:`\beta_0`, a power that the result is drawn to.
-        pull: how strongly: ``pull`` :math:`(\log \beta / \beta_0)^2` is added to the loss of all
-            points.
+        pull: how strongly: ``pull`` :math:`\log^2 (\beta / \beta_0)` is added to the sum of the
+            losses.
     """
     if not len(labels):
-        return 1.0
+        return usual
     losses = torch.tensor([
         float(held_out_loss(sharpened(log_probs, float(b)), labels)) for b in _CHOICES
     ])  # fmt: skip

@@ -61,12 +61,13 @@ class SPN(Posterior):
     r"""``p(y | x)`` from a sum-product network.
 
     By default, the circuit is fitted in closed form, with settings chosen on held-out points, and
-    mixed with other classifiers on the same features as far as these are better: see
-    `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the features of the
-    network. If the network is one dense layer, it works on that layer's input, which does not
-    depend on the labels. Otherwise further networks (one from 200 labels on, at most three) are
-    trained on four fifths of the labels, to get features of unseen points. With ``reserve``, the
-    network itself does not learn from a few labels, and no further network is trained.
+    mixed with other classifiers on the same features as far as these are better, and the mixture is
+    calibrated: see `spinal.classifiers.gaussian` and `spinal.classifiers.blend`. It works on the
+    features of the network. If the network is one dense layer, it works on that layer's input,
+    which does not depend on the labels. Otherwise further networks (one from 200 labels on, at most
+    three) are trained on four fifths of the labels, to get features of unseen points. With
+    ``reserve``, the network itself does not learn from a few labels, and no further network is
+    trained.
 
     With a ``recipe``, a circuit is trained on the features of the network, and predicts alone.
 

@@ -182,7 +182,7 @@ def load_model(place: str | Path) -> Model:
     if (path / "learner.json").exists():
         return LearnerModel(path)
     if (path / FILE).exists():
-        header, _ = read_tensors(path / FILE, standalone.FORMAT)
+        header, _ = read_tensors(path / FILE, standalone.FORMAT, *standalone.EARLIER)
         of_images = "size" in header.get("backbone", {})
         exported = (ImageClassifier if of_images else TextClassifier).load(path / FILE)
         return ClassifierModel(exported, _hash_of(path / FILE))

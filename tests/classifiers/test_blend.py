@@ -143,6 +143,18 @@ def test_the_power_of_a_blend_leaves_the_most_probable_class() -> None:
     assert (expected.argmax(1) == without.argmax(1)).all()
 
 
+def test_other_class_frequencies_multiply_the_odds_whatever_the_power() -> None:
+    x, y = clouds(200, 6, 2)
+    blend = replace(fit_on_vectors(x, y, 2), power=torch.tensor(2.0))
+    # One classifier alone: in a mixture, the weights would depend on the frequencies, too.
+    blend = replace(blend, weights=torch.tensor([0.0, 1.0, 0.0]).double())
+    odds = [
+        blend.with_prior(torch.tensor([1 - share, share]).double()).log_probs(x).diff(dim=1)
+        for share in (0.5, 0.9)
+    ]
+    torch.testing.assert_close(odds[1] - odds[0], torch.full_like(odds[0], np.log(9)))
+
+
 def test_the_loss_counts_one_mistake_more() -> None:
     certain = torch.tensor([[0.0, -12.0]] * 10).log_softmax(1)
     modest = torch.tensor([[0.9, 0.1]] * 10).log()
@@ -222,6 +234,8 @@ def test_a_blend_is_kept_as_tensors(d: int) -> None:
     torch.testing.assert_close(again.log_probs(x), blend.log_probs(x))
     assert again.shares() == blend.shares()
     assert (again.trees is None) == (d > 300)
+    earlier = {name: t for name, t in to_tensors(blend).items() if name != "power"}
+    assert from_tensors(Blend, earlier, "here", blend.gaussian.circuit).power is None
     damaged = {name: t for name, t in to_tensors(blend).items() if name != "gaussian/axes"}
     with pytest.raises(FileFormatError, match="without axes"):
         from_tensors(Blend, damaged, "here", blend.gaussian.circuit)

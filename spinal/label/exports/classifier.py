@@ -124,7 +124,7 @@ class ImageClassifier(FeatureClassifier[ImageEncoder]):
             encoder: needed if it is your own module: code named in a file is never run.
         """
         path = Path(path)
-        header, tensors = read_tensors(path, standalone.FORMAT)
+        header, tensors = read_tensors(path, standalone.FORMAT, *standalone.EARLIER)
         try:
             module = standalone.build(tensors, header["classes"], header["backbone"])
             name = str(header["backbone"]["name"])

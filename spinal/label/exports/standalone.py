@@ -26,7 +26,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-FORMAT = "spinal.classifier/2"
+#: The format of files, and earlier ones that can be read: without the power of the mixture.
+FORMAT, EARLIER = "spinal.classifier/3", ("spinal.classifier/2",)
 
 
 class Part(nn.Module):
@@ -220,7 +221,7 @@ class Classifier(nn.Module):
             shifted = ratio * parts[name](x)
             probs = probs + weights[i] * shifted / shifted.sum(1, keepdim=True)
         if "mixture/power" in self.names:
-            powered = probs ** self.tensor("mixture/power").to(probs.dtype)
+            powered = ratio * (probs / ratio) ** self.tensor("mixture/power").to(probs.dtype)
             probs = powered / powered.sum(1, keepdim=True)
         return probs, log_density
 
@@ -296,7 +297,7 @@ def load(path: str | Path) -> Classifier | MultiClassifier:
     """Read a classifier; nothing is unpickled."""
     with safe_open(str(path), framework="pt") as file:
         metadata = file.metadata() or {}
-        if metadata.get("format") != FORMAT:
+        if metadata.get("format") not in (FORMAT, *EARLIER):
             raise ValueError(f"{path}: not a classifier (format {metadata.get('format')!r})")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     check(path, metadata)

@@ -96,7 +96,7 @@ class TextClassifier(FeatureClassifier[Encoder]):
             FileFormatError: if it is damaged.
             SpinalError: if the encoder differs from the one used for training.
         """
-        header, tensors = read_tensors(path, standalone.FORMAT)
+        header, tensors = read_tensors(path, standalone.FORMAT, *standalone.EARLIER)
         try:
             module = standalone.build(tensors, header["classes"], header["backbone"])
             name, fingerprint = (str(header["backbone"][key]) for key in ("name", "fingerprint"))

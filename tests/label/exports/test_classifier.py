@@ -20,6 +20,7 @@ from spinal.circuits import DGCSPN, Circuit, RandomSPN, Recipe
 from spinal.circuits.training import FitSettings
 from spinal.encoders import encode, load_encoder
 from spinal.errors import FileFormatError, SpinalError
+from spinal.files import write_tensors
 from spinal.label.exports import standalone
 from spinal.label.exports.classifier import ImageClassifier
 from spinal.label.exports.onnx_file import ExportError, write_onnx
@@ -146,6 +147,24 @@ def test_comes_back_from_its_file(
     assert again.encoder.name == "pixels@8"
     for a, b in zip(again.predict(features), classifier.predict(features), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_file_of_the_earlier_format_has_no_power(
+    tmp_path: Path, classifier: ImageClassifier, learner: ActiveLearner
+) -> None:
+    tensors = classifier.module.tensors()
+    power = float(tensors.pop("mixture/power"))
+    header = {"classes": list(classifier.classes), "backbone": classifier.module.backbone}
+    write_tensors(tmp_path / "c.safetensors", tensors, standalone.EARLIER[0], header)
+    features = learner.pool.points[np.arange(20)]
+    probs, expected = (
+        c.predict(features)[0]
+        for c in (ImageClassifier.load(tmp_path / "c.safetensors"), classifier)
+    )
+    assert power != 1
+    powered = (probs / tensors["mixture/ratio"].numpy()) ** power * tensors["mixture/ratio"].numpy()
+    np.testing.assert_allclose(powered / powered.sum(1, keepdims=True), expected, atol=1e-5)
+    standalone.load(tmp_path / "c.safetensors")
 
 
 def test_the_module_needs_no_spinal(
