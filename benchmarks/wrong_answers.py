@@ -93,7 +93,7 @@ def measure(
         either = mistaken | doubtful[asked]
         results["listed, or doubtful"] = either[orders["listed"][:k]].mean()
         results["first 10, or doubtful"] = either[orders["listed"][:10]].mean()
-        results["all answers: doubtful"] = doubtful[asked].mean()
+        results["doubtful"] = doubtful[asked].mean()
 
     again, pruned = orders["listed"][: int(AGAIN * ANSWERS)], orders["listed"][:k]
     corrected = given.copy()

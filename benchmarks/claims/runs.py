@@ -73,27 +73,32 @@ def _complete(names: Iterable[str], methods: Sequence[str]) -> dict[str, Experim
     runs = [run for run in stored_runs(RESULTS / "small" / "runs") if run.is_finished]
     finished = {(run.protocol, run.seed, run.method) for run in runs}
     complete = [r for r in runs if all((r.protocol, r.seed, m) in finished for m in methods)]
-    found = {e.name: e for e in experiments(complete)}
+    return _by_protocol(complete, names)
+
+
+def _by_protocol(runs: Sequence[StoredRun], names: Iterable[str]) -> dict[str, Experiment]:
+    """The runs of each protocol, in the order of the names; protocols without runs are left out."""
+    found = {e.name: e for e in experiments(runs)}
     return {name: found[name] for name in names if name in found}
 
 
 @cache
 def four_members() -> dict[str, Experiment]:
     """Runs of SPN ensembles of four members, by protocol, to compare with ensembles of five."""
-    return _by_protocol(RESULTS / "small" / "four-members")
+    return _finished("four-members")
 
 
 @cache
 def timed() -> dict[str, Experiment]:
     """Random and SPN-CNN, by protocol: a core each, at the same time, and nothing else running."""
-    return _by_protocol(RESULTS / "small" / "timed")
+    return _finished("timed")
 
 
-def _by_protocol(folder: Path) -> dict[str, Experiment]:
-    runs = stored_runs(folder) if folder.exists() else []
+def _finished(folder: str) -> dict[str, Experiment]:
+    """All runs in a folder at the scale ``small``, by protocol."""
+    runs = stored_runs(RESULTS / "small" / folder)
     assert all(run.is_finished for run in runs)
-    found = {e.name: e for e in experiments(runs)}
-    return {name: found[name] for name in SMALL if name in found}
+    return _by_protocol(runs, SMALL)
 
 
 def seconds(e: Experiment, method: str) -> dict[str, float]:
